@@ -8,6 +8,7 @@
 #
 # Variables: PYTHON, the base interpreter (python3); TORCH_INDEX, the address of a further package index that has
 # the wanted torch build.
+# Empty arrays are expanded as ${a[@]+...}, since bash 3.2 (macOS) takes them for unset.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,19 +38,21 @@ if [ ! -x "$venv/bin/python" ]; then
     if has_gpu && "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
         options=(--system-site-packages)
     fi
-    "$python" -m venv "${options[@]}" "$venv"
+    "$python" -m venv ${options[@]+"${options[@]}"} "$venv"
 fi
+# Missing where the making of the environment was interrupted, or where another tool made it.
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip --upgrade
 pip=("$venv/bin/python" -m pip)
 
 if ! installed=$(torch_version); then
     index=()
     [ -z "${TORCH_INDEX:-}" ] || index=(--extra-index-url "$TORCH_INDEX")
     if has_gpu; then
-        "${pip[@]}" install "${index[@]}" torch
+        "${pip[@]}" install ${index[@]+"${index[@]}"} torch
     else
         [ -n "${TORCH_INDEX:-}" ] || [ "$(uname -s)" != Linux ] ||
             echo "setup: if a CUDA build of torch is being downloaded, see 'A smaller torch' in README.md" >&2
-        "${pip[@]}" install "${index[@]}" --constraint constraints-dev.txt torch
+        "${pip[@]}" install ${index[@]+"${index[@]}"} --constraint constraints-dev.txt torch
     fi
     installed=$(torch_version) || stop "torch was installed but cannot be imported: $venv/bin/python -c 'import torch'"
 fi
