@@ -1,0 +1,67 @@
+"""nnsight-lab: read, edit and compare what any line of a model's forward computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .engine import (
+    CalleeIsModuleError,
+    CalleeUnknownError,
+    InputAccessError,
+    NNsight,
+    NotReachedError,
+    OutOfOrderError,
+    OutsideTraceError,
+    SkipTooLateError,
+    SourceUnavailableError,
+    TraceError,
+    TraceStateError,
+    UnknownNameError,
+    save,
+)
+
+if TYPE_CHECKING:
+    from . import demo
+    from .models import LanguageModel
+
+__version__ = "0.1.0"
+
+# Loaded at first use, so that importing the package costs no more than importing torch.
+_LAZY = {"LanguageModel": "nnsight_lab.models", "demo": None}
+
+__all__ = [
+    "CalleeIsModuleError",
+    "CalleeUnknownError",
+    "InputAccessError",
+    "LanguageModel",
+    "NNsight",
+    "NotReachedError",
+    "OutOfOrderError",
+    "OutsideTraceError",
+    "SkipTooLateError",
+    "SourceUnavailableError",
+    "TraceError",
+    "TraceStateError",
+    "UnknownNameError",
+    "demo",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    home = _LAZY[name]
+    value = (
+        importlib.import_module(f".{name}", __name__)
+        if home is None
+        else getattr(importlib.import_module(home), name)
+    )
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,41 @@
+"""The tracing engine: torch and greenlet only."""
+
+from .errors import (
+    CalleeIsModuleError,
+    CalleeUnknownError,
+    InputAccessError,
+    NotReachedError,
+    OutOfOrderError,
+    OutsideTraceError,
+    SkipTooLateError,
+    SourceUnavailableError,
+    TraceError,
+    TraceStateError,
+    UnknownNameError,
+)
+from .listing import Listing, Operation
+from .save import save
+from .source import OperationSite, Source
+from .trace import Tracer
+from .wrapper import NNsight
+
+__all__ = [
+    "CalleeIsModuleError",
+    "CalleeUnknownError",
+    "InputAccessError",
+    "Listing",
+    "NNsight",
+    "NotReachedError",
+    "Operation",
+    "OperationSite",
+    "OutOfOrderError",
+    "OutsideTraceError",
+    "SkipTooLateError",
+    "Source",
+    "SourceUnavailableError",
+    "TraceError",
+    "TraceStateError",
+    "Tracer",
+    "UnknownNameError",
+    "save",
+]

@@ -1,0 +1,103 @@
+"""Why a site could not be had: the words of `OutOfOrderError` and `NotReachedError`.
+
+The two are told apart by what the run recorded, never by guessing: taps count every module's calls, gates count every
+call of an observed function's operations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import NotReachedError, OutOfOrderError
+from .taps import tap_of
+
+if TYPE_CHECKING:
+    from .points import Point
+    from .run import Run
+    from .tables import OperationTable
+
+
+def too_late(
+    run: Run, point: Point, phase: str, index: int | None, attribute: str | None = None
+) -> OutOfOrderError:
+    """The error for a site that the forward had passed before it was asked for."""
+    what = f"{point.address}.{attribute or phase}" + (f" (pass {index})" if index else "")
+    later = run.last_address
+    if later is None:
+        return OutOfOrderError(f"{what} was asked for after the forward had ended. {_cure(what, later)}")
+    stands = "the forward has ended since" if run.finished else f"the model now stands at {later}"
+    return OutOfOrderError(
+        f"{what} was asked for after {later}, but the forward had already passed it ({stands}). {_cure(what, later)}"
+    )
+
+
+def _cure(what: str, later: str | None) -> str:
+    place = f"above the one with {later}" if later else "to the top of the block"
+    return (
+        "Sites are met in the order in which the forward reaches them: "
+        f"move the line with {what} {place}, or read it in a second trace."
+    )
+
+
+def source_too_late(run: Run, address: str) -> OutOfOrderError:
+    """The error for operations of a forward that is running, unobserved, at this moment."""
+    at = f", and the model now stands at {run.last_address} inside it" if run.last_address else ""
+    return OutOfOrderError(
+        f"{address} was first used while that very forward was running{at}: its operations are not being observed. "
+        f"Touch {address} before: name one of its operations at the top of the block, or before the trace."
+    )
+
+
+def missed(
+    run: Run, point: Point, phase: str, index: int | None, attribute: str | None = None
+) -> OutOfOrderError | NotReachedError:
+    """The error for a site that was awaited until the forward ended."""
+    if index is None and (point.passes(phase) or _ran_unobserved(point)):
+        return too_late(run, point, phase, None, attribute)
+    what = f"{point.address}.{attribute or phase}"
+    if index and point.begun:
+        calls = "1 call" if point.begun == 1 else f"{point.begun} calls"
+        return NotReachedError(
+            f"{what}: call {index} was asked for (they count from 0), but the forward made only {calls}."
+        )
+    return NotReachedError(f"{what} was never reached: {why_not(run, point)}")
+
+
+def _ran_unobserved(point: Point) -> bool:
+    """Whether the function that holds the operation ran, but only before it was observed."""
+    table = point.table
+    if table is None or table.before == 0:
+        return False
+    parent = table.parent
+    calls = _calls(table) if parent is None else parent.begun
+    return table.calls == 0 and calls == table.before
+
+
+def _calls(table: OperationTable) -> int:
+    """How often the module whose forward `table` observes was called in this run."""
+    run = table.run
+    for module, candidate in run.tables.items():
+        if candidate is table:
+            return run.calls[tap_of(module)]
+    return 0
+
+
+def why_not(run: Run, point: Point) -> str:
+    """The reason, as far as it is known, why the forward did not reach `point`."""
+    if run.error is not None:
+        return f"the model had raised {run.error} before."
+    if point.begun > point.ended:
+        return "its call began but did not return."
+    table = point.table
+    if table is None:
+        return f"this forward did not call {point.address}."
+    if table.parent is not None and table.calls == 0:
+        parent = table.parent
+        if parent.begun == 0:
+            return why_not(run, parent)
+        return f"the call of {parent.address} was skipped."
+    if table.rewritten is None or (table.parent is None and _calls(table) == table.before):
+        return f"this forward did not call {table.address.removesuffix('.source')}."
+    operation = table.rewritten.listing[point.label]
+    row = table.rewritten.listing.rows[operation.line + 1].strip()
+    return f"line {operation.line} of {table.rewritten.listing.name} is on a branch this forward did not take (`{row}`)."

@@ -1,0 +1,237 @@
+"""Wrapped modules: the tree that a body addresses.
+
+An `Envoy` stands for one module at one path. Attributes that are child modules give envoys, all others come from the
+module itself; `.output`, `.input`, `.inputs`, `.skip` are the site's (see `Site`), `.source` its operations.
+Envoys hold no values and install nothing; they can be kept, passed around and used in any number of traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+from .errors import UnknownNameError, nearest
+from .instruments import RESERVED, Instruments, spell
+from .points import Point
+from .run import Run, require_run
+from .sites import Site
+from .source import ModuleSource
+
+# Methods that return the module itself; on a wrapper they return the wrapper.
+_FLUENT = frozenset({
+    "to", "train", "eval", "cpu", "cuda", "xpu", "float", "double", "half", "bfloat16", "type", "apply", "to_empty",
+    "requires_grad_", "share_memory",
+})  # fmt: skip
+
+
+class Envoy(Site):
+    """One module of a wrapped tree."""
+
+    def __init__(self, module: nn.Module, root: Envoy | None, dotted: str) -> None:
+        own = self.__dict__
+        own["_module"] = module
+        own["_root"] = root if root is not None else self
+        own["_dotted"] = dotted
+        own["_children"] = {}
+
+    # Addressing
+
+    @property
+    def path(self) -> str:
+        """The code that reaches this module: `model.transformer.h[0].mlp`."""
+        own = self.__dict__
+        if "_path" not in own:
+            root = self._root
+            own["_path"] = spell(root._module, self._dotted, root._instruments.label)
+        return own["_path"]
+
+    @property
+    def _instruments(self) -> Instruments:
+        return self._root.__dict__["_own_instruments"]
+
+    def _envoy_of(self, name: str, module: nn.Module) -> Envoy:
+        found = self._children.get(name)
+        if found is None or found._module is not module:
+            dotted = f"{self._dotted}.{name}" if self._dotted else name
+            found = self._children[name] = Envoy(module, self._root, dotted)
+        return found
+
+    def _repoint(self, module: nn.Module) -> None:
+        """Stand for `module` from now on, and so below."""
+        self.__dict__["_module"] = module
+        for name, envoy in list(self._children.items()):
+            child = module._modules.get(name)
+            if child is None:
+                del self._children[name]
+            else:
+                envoy._repoint(child)
+
+    def child(self, name: str) -> Envoy:
+        """The child module called `name`, also where the name is one of the wrapper's own (`output`).
+
+        Raises:
+            UnknownNameError: there is no such child.
+        """
+        module = self._module._modules.get(name)
+        if module is None:
+            known = [key for key, value in self._module._modules.items() if value is not None]
+            raise UnknownNameError(f"{self.path} has no child module {name!r}.{nearest(name, known)}")
+        return self._envoy_of(name, module)
+
+    def get(self, path: str) -> Envoy:
+        """The module at a dotted path below this one, `transformer.h.0.mlp`.
+
+        Raises:
+            UnknownNameError: a part of the path does not exist; the nearest names are given.
+        """
+        envoy = self
+        for name in path.split(".") if path else ():
+            envoy = envoy.child(name)
+        return envoy
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        if "_module" not in own:  # being unpickled or copied
+            raise AttributeError(name)
+        pending = own.pop("_pending_error", None)
+        if pending is not None:
+            raise pending
+        module = own["_module"]
+        child = module._modules.get(name)
+        if child is not None:
+            return self._envoy_of(name, child)
+        try:
+            value = getattr(module, name)
+        except AttributeError as error:
+            if name.startswith("__") or name.startswith("_repr_") or name.startswith("_ipython_"):
+                raise
+            if hasattr(type(module), name):  # a property of the module that failed
+                raise
+            names = [key for key in dir(module) if not key.startswith("_")] + sorted(RESERVED)
+            raise UnknownNameError(
+                f"{self.path} ({type(module).__name__}) has no submodule or attribute {name!r}.{nearest(name, names)}"
+            ) from error
+        if name in _FLUENT and getattr(value, "__self__", None) is module:
+            return _Fluent(value, self)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), property):
+            object.__setattr__(self, name, value)
+        elif hasattr(self._module, name):
+            if isinstance(value, Envoy):
+                value = value._module
+            setattr(self._module, name, value)
+        else:
+            names = [*sorted(RESERVED), *(key for key in dir(self._module) if not key.startswith("_"))]
+            raise UnknownNameError(
+                f"{self.path} ({type(self._module).__name__}) has nothing called {name!r} to assign to."
+                f"{nearest(name, names)} A new attribute goes on the module itself: {self.path}._module.{name} = ..."
+            )
+
+    def __getitem__(self, key: Any) -> Any:
+        module = self._module
+        if isinstance(key, slice):
+            return [self[index] for index in range(*key.indices(len(self)))]
+        if isinstance(module, nn.ModuleDict):
+            return self.child(key)
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            names = list(module._modules)
+            if not isinstance(key, int) or not -len(names) <= key < len(names):
+                raise IndexError(
+                    f"{self.path} has {len(names)} modules; {key!r} is not one of their numbers."
+                )
+            return self.child(names[key])
+        raise TypeError(f"{self.path} is a {type(module).__name__}, which cannot be indexed.")
+
+    def __len__(self) -> int:
+        return len(self._module)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        if isinstance(self._module, nn.ModuleDict):
+            return iter(self._module)
+        if isinstance(self._module, (nn.ModuleList, nn.Sequential)):
+            return (self.child(name) for name in self._module._modules)
+        raise TypeError(f"{self.path} is a {type(self._module).__name__}, which cannot be iterated over.")
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._module  # type: ignore[operator]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *dir(self._module)})
+
+    def named_modules(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Envoy]]:
+        """Pairs of dotted path and envoy, this one first; with `remove_duplicate=False` aliases too."""
+        for path, _ in self._module.named_modules(remove_duplicate=remove_duplicate):
+            yield path, self.get(path)
+
+    def modules(self) -> Iterator[Envoy]:
+        """The envoys of this module and all below it, each module once."""
+        return (envoy for _, envoy in self.named_modules())
+
+    def children(self) -> Iterator[Envoy]:
+        """The envoys of the direct children."""
+        return (envoy for _, envoy in self.named_children())
+
+    def named_children(self) -> Iterator[tuple[str, Envoy]]:
+        """Pairs of name and envoy of the direct children."""
+        return ((name, self._envoy_of(name, module)) for name, module in self._module.named_children())
+
+    # Being used
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module itself, outside any trace: in a body, a logit lens is `model.lm_head(hidden)`."""
+        return self._module(*args, **kwargs)
+
+    def _locate(self, attribute: str) -> tuple[Run, Point, int | None]:
+        run = require_run(self._root, f"{self.path}.{attribute}")
+        return run, run.module_point(self._module, self.path), None
+
+    @property
+    def source(self) -> ModuleSource:
+        """The operations of this module's forward. Browsing them changes nothing."""
+        return ModuleSource(self)
+
+    def __str__(self) -> str:
+        from .tree import render_tree
+
+        return render_tree(self._module, self.path)
+
+    __repr__ = __str__
+
+
+class _Fluent:
+    """A bound method of the module whose result, when it is the module, is given as the wrapper."""
+
+    def __init__(self, method: Any, envoy: Envoy) -> None:
+        self.__wrapped__ = method
+        self.__doc__ = method.__doc__
+        self.__name__ = method.__name__
+        self._envoy = envoy
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        result = self.__wrapped__(*args, **kwargs)
+        return self._envoy if result is self._envoy._module else result
+
+
+def _guard(name: str) -> property:
+    """Site properties whose AttributeErrors reach the user instead of starting a look-up of the same name."""
+    plain = getattr(Site, name)
+
+    def read(self: Envoy) -> Any:
+        try:
+            return plain.fget(self)
+        except AttributeError as error:
+            self.__dict__["_pending_error"] = error
+            raise
+
+    return property(read, plain.fset, doc=plain.__doc__)
+
+
+for _name in ("output", "input", "inputs"):
+    setattr(Envoy, _name, _guard(_name))

@@ -1,0 +1,115 @@
+"""A point: one module or operation that a run's body has shown interest in.
+
+The model's greenlet passes through a point with `visit` (in at the call's arguments, out at its value). On the way
+it applies the edits that the body left there, and pauses when the body is waiting for just this moment. Passes
+are numbered from 0 in the order in which they begin (arguments) or end (values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .run import Run
+    from .tables import OperationTable
+
+ENTER = "input"
+LEAVE = "output"
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+_NOTHING: Any = object()
+
+
+class Point:
+    """State of one site in one run: passes so far, what is awaited, what is to be edited."""
+
+    __slots__ = (
+        "address", "args", "begun", "edits", "ended", "inner", "kwargs", "label", "run", "skips", "table", "value",
+        "wait_enter", "wait_leave",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        run: Run,
+        address: str,
+        begun: int = 0,
+        ended: int = 0,
+        table: OperationTable | None = None,
+        label: str = "",
+    ) -> None:
+        self.run = run
+        self.address = address
+        self.table = table
+        self.label = label
+        self.begun = begun
+        self.ended = ended
+        self.wait_enter = -1
+        self.wait_leave = -1
+        self.edits: dict[tuple[str, int], list[Callable[[Any], Any]]] = {}
+        self.skips: dict[int, Any] = {}
+        self.inner: OperationTable | None = None
+        self.args: tuple[Any, ...] = ()
+        self.kwargs: dict[str, Any] = {}
+        self.value: Any = _NOTHING
+
+    def visit(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Pass through: the arguments, the call itself (unless it is skipped), the value."""
+        index = self.begun
+        self.begun = index + 1
+        if self.wait_enter == index or self.edits or self.skips:
+            args, kwargs = self._arrive(index, args, kwargs)
+        if index in self.skips:
+            value = self.skips.pop(index)
+        else:
+            if self.inner is not None:
+                call = self.inner.step_into(call)
+            value = call(*args, **kwargs)
+        return self.leave(args, kwargs, value)
+
+    def _arrive(self, index: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        for edit in self.edits.pop((ENTER, index), ()):
+            args, kwargs = edit((args, kwargs))
+        if self.wait_enter == index:
+            self.wait_enter = -1
+            self.args, self.kwargs = args, kwargs
+            self.run.pause(self, ENTER)
+            args, kwargs = self.args, self.kwargs
+            self.args, self.kwargs = (), {}
+        return args, kwargs
+
+    def leave(self, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> Any:
+        """The way out alone: for a call that had begun before the body asked for it."""
+        index = self.ended
+        if self.edits:
+            for edit in self.edits.pop((LEAVE, index), ()):
+                value = edit(value)
+        if self.wait_leave == index:
+            self.wait_leave = -1
+            self.args, self.kwargs, self.value = args, kwargs, value
+            self.run.pause(self, LEAVE)
+            value = self.value
+            self.args, self.kwargs, self.value = (), {}, _NOTHING
+        self.ended = index + 1
+        return value
+
+    def passes(self, phase: str) -> int:
+        """How many passes of `phase` lie behind."""
+        return self.begun if phase == ENTER else self.ended
+
+    def wait(self, phase: str, index: int) -> None:
+        if phase == ENTER:
+            self.wait_enter = index
+        else:
+            self.wait_leave = index
+
+    def edit(self, phase: str, index: int, change: Callable[[Any], Any]) -> None:
+        self.edits.setdefault((phase, index), []).append(change)
+
+    def pending(self) -> str | None:
+        """The attribute whose assignment or skip has not been carried out, if there is one."""
+        if self.skips:
+            return "skip"
+        for phase, _ in self.edits:
+            return phase
+        return None

@@ -1,0 +1,157 @@
+"""From a function to its observed twin, once per code object.
+
+`rewritten` compiles the gated tree and keeps the result beside the code object it was made from: all layers of a
+model share one. `Rewritten.bind` makes the twin of one function: the same globals (looked up live), defaults and
+closure cells, and one gate of its own. Redefining a class gives new code objects and so new twins.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import operator
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from .functions import copy_function
+from .labels import GATE, TOOLS, Walker
+from .listing import Listing, Operation
+from .sourcetext import compile_function, read_function
+
+Gate = Callable[[int, Any], Any]
+
+
+class _Tools:
+    """What the rewritten code calls in the place of operators and bindings."""
+
+    add, sub, mul, matmul, truediv = (
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.matmul,
+        operator.truediv,
+    )
+    floordiv, mod, pow, lshift, rshift = (
+        operator.floordiv,
+        operator.mod,
+        operator.pow,
+        operator.lshift,
+        operator.rshift,
+    )
+    xor = operator.xor
+    iadd, isub, imul, imatmul, itruediv = (
+        operator.iadd,
+        operator.isub,
+        operator.imul,
+        operator.imatmul,
+        operator.itruediv,
+    )
+    ifloordiv, imod, ipow = operator.ifloordiv, operator.imod, operator.ipow
+    ilshift, irshift, ixor = operator.ilshift, operator.irshift, operator.ixor
+
+    class _Index:
+        def __getitem__(self, key: Any) -> Any:
+            return key
+
+    index = _Index()
+
+    @staticmethod
+    def identity(value: Any) -> Any:
+        return value
+
+
+for _name in ("and", "or"):  # reserved words as names of attributes
+    setattr(_Tools, _name, getattr(operator, f"{_name}_"))
+    setattr(_Tools, f"i{_name}", getattr(operator, f"i{_name}"))
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Rewritten:
+    """The observed twin of one code object, and its listing."""
+
+    listing: Listing
+    code: CodeType
+    positions: dict[str, int]
+
+    def bind(self, function: FunctionType, gate: Gate) -> FunctionType:
+        """The twin of `function` with `gate` at every operation."""
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        cells[GATE] = CellType(gate)
+        cells[TOOLS] = _TOOLS_CELL
+        return copy_function(function, self.code, tuple(cells[name] for name in self.code.co_freevars))
+
+
+_TOOLS_CELL = CellType(_Tools)
+_cache: dict[tuple[int, bool], tuple[weakref.ref[CodeType], Rewritten]] = {}
+_lock = threading.RLock()
+
+
+def rewritten(function: FunctionType, everything: bool = False) -> Rewritten:
+    """The twin of `function`'s code, compiled at first use.
+
+    Raises:
+        SourceUnavailableError: the function has no source, or its file has changed since import.
+    """
+    code = function.__code__
+    key = (id(code), everything)
+    with _lock:
+        found = _cache.get(key)
+        if found is not None and found[0]() is code:
+            return found[1]
+        made = _rewrite(function, everything)
+        _cache[key] = (weakref.ref(code, lambda _: _cache.pop(key, None)), made)
+        return made
+
+
+def _rewrite(function: FunctionType, everything: bool) -> Rewritten:
+    text = read_function(function)
+    walker = Walker(text.first_line, everything)
+    node = copy.deepcopy(text.node)
+    walker.walk(node)
+    extra = (GATE, TOOLS) if everything else (GATE,)
+    code = compile_function(node, function.__code__, extra, text.class_name)
+    operations = tuple(_in_rows(operation, text.lines) for operation in walker.operations)
+    listing = Listing(
+        name=function.__qualname__,
+        filename=function.__code__.co_filename,
+        first_line=text.first_line,
+        rows=_dedented(text.lines),
+        operations=operations,
+        everything=everything,
+    )
+    return Rewritten(listing, code, {operation.label: operation.index for operation in operations})
+
+
+def _in_rows(operation: Operation, lines: tuple[str, ...]) -> Operation:
+    """The operation with columns in characters of the listed rows; the parser counts bytes of the file's lines."""
+
+    def column(line: int, offset: int) -> int:
+        if not 0 <= line + 1 < len(lines):
+            return offset
+        text = lines[line + 1]
+        return len(text.encode()[:offset].decode(errors="replace")) - _indent(text, lines)
+
+    return dataclasses.replace(
+        operation,
+        column=column(operation.line, operation.column),
+        end_column=column(operation.end_line, operation.end_column),
+    )
+
+
+def _indent(line: str, lines: tuple[str, ...]) -> int:
+    width = len(lines[0]) - len(lines[0].lstrip())
+    return min(width, len(line) - len(line.lstrip()))
+
+
+def _dedented(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Rows without the `def` line's indentation; lines indented less (inside strings) lose what they have."""
+    return (*(line[_indent(line, lines) :] for line in lines), "")
+
+
+def listing_of(function: FunctionType, everything: bool = False) -> Listing:
+    """The listing of a function; nothing is installed anywhere."""
+    return rewritten(function, everything).listing

@@ -1,0 +1,255 @@
+"""`.source`: the operations of a forward, and of what they call, by name.
+
+`model.x.source` is a `Source`; `model.x.source.self_act_0` an `OperationSite`, which is read and assigned like a
+module; `operation.source` is the `Source` of the function that the operation calls. Printing one shows the listing. Making
+and printing them changes nothing in the model.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Iterator
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from .errors import CalleeUnknownError, TraceError
+from .functions import innermost
+from .instruments import forward_name, slot_of
+from .listing import Listing, Operation
+from .points import Point
+from .render import render_html, render_operation, render_text
+from .rewrite import rewritten
+from .run import Run, current_run, require_run
+from .sites import Site
+from .tables import OperationTable, callee_is_module, unknown_operation
+
+if TYPE_CHECKING:
+    from .envoy import Envoy
+
+_LABEL = re.compile(r"[A-Za-z_]\w*_\d+")
+
+
+class Source:
+    """The operations of one function: attributes are labels, printing shows the listing.
+
+    `source(everything=True)` lists operators, bound names and returned values as well.
+    """
+
+    def __init__(self, address: str, everything: bool) -> None:
+        self._address = address
+        self._everything = everything
+
+    def _function(self) -> FunctionType:
+        """The function listed. Raises SourceUnavailableError or CalleeUnknownError."""
+        raise NotImplementedError
+
+    def _table(self, run: Run) -> OperationTable:
+        """The function's table in `run`, observed from here on."""
+        raise NotImplementedError
+
+    @property
+    def _envoy(self) -> Envoy:
+        raise NotImplementedError
+
+    @property
+    def listing(self) -> Listing:
+        """Rows and operations as data."""
+        return rewritten(self._function(), self._everything).listing
+
+    def _check(self, label: str) -> None:
+        found = rewritten(self._function(), self._everything)
+        if label not in found.positions:
+            raise unknown_operation(label, found, self._address)
+
+    def __getattr__(self, label: str) -> OperationSite:
+        if label.startswith("__") or label in (
+            "_repr_html_",
+            "_ipython_display_",
+            "_ipython_canary_method_should_not_exist_",
+        ):
+            raise AttributeError(label)
+        self._check(label)
+        return OperationSite(self, label)
+
+    def __getitem__(self, label: str) -> OperationSite:
+        return getattr(self, label)
+
+    def __iter__(self) -> Iterator[OperationSite]:
+        """The operations in evaluation order."""
+        return (OperationSite(self, label) for label in self.listing.labels)
+
+    def __len__(self) -> int:
+        return len(self.listing.operations)
+
+    def __contains__(self, label: str) -> bool:
+        return label in self.listing.labels
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.listing.labels]
+
+    def __str__(self) -> str:
+        return render_text(self.listing)
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": render_html(self.listing)}
+
+
+class ModuleSource(Source):
+    """The operations of a module's forward."""
+
+    def __init__(self, envoy: Envoy, everything: bool = False) -> None:
+        super().__init__(f"{envoy.path}.source", everything)
+        self._owner = envoy
+
+    @property
+    def _envoy(self) -> Envoy:
+        return self._owner
+
+    def __call__(self, everything: bool = False) -> ModuleSource:
+        return ModuleSource(self._owner, everything)
+
+    def _function(self) -> FunctionType:
+        module = self._owner._module
+        slot = slot_of(module)
+        return innermost(slot.original if slot.users else getattr(module, forward_name(module)), "forward")
+
+    def _table(self, run: Run) -> OperationTable:
+        return run.module_table(self._owner._module, self._address, self._everything)
+
+    def __getattr__(self, label: str) -> OperationSite:
+        site = super().__getattr__(label)
+        root = self._owner._root
+        run = current_run(root)
+        if run is None:
+            root._instruments.touched[self._owner._module] = self._address
+        elif self._owner._module not in run.tables:
+            self._table(run)
+        return site
+
+
+class CalleeSource(Source):
+    """The operations of the function that an operation calls, for that call site only."""
+
+    def __init__(self, operation: OperationSite, everything: bool = False) -> None:
+        super().__init__(f"{operation._address}.source", everything)
+        self._operation = operation
+
+    @property
+    def _envoy(self) -> Envoy:
+        return self._operation._source._envoy
+
+    def __call__(self, everything: bool = False) -> CalleeSource:
+        return CalleeSource(self._operation, everything)
+
+    def _function(self) -> FunctionType:
+        callee = self._operation._callee()
+        if callee is None:
+            raise CalleeUnknownError(
+                f"What {self._operation._address} calls is known only from a run. Inside a trace use "
+                f"{self._address}.<operation>; to list it, first run a trace that reads one of its operations or "
+                f"`{self._operation._address}.output`."
+            )
+        return innermost(callee)
+
+    def _table(self, run: Run) -> OperationTable:
+        inner = self._operation._source._table(run).inner(self._operation._label)
+        inner.everything = inner.everything or self._everything
+        return inner
+
+    def _check(self, label: str) -> None:
+        try:
+            super()._check(label)
+        except TraceError as error:
+            # A callee that only the run can tell: the label is checked when the operation is called.
+            known = self._operation._static_callee() is not None
+            if known or not _LABEL.fullmatch(label) or current_run(self._envoy._root) is None:
+                raise
+            del error
+
+
+class OperationSite(Site):
+    """One operation: `.output`, `.input`, `.inputs`, `.skip(value)`, `.source`; `[i]` is its i-th call in the run."""
+
+    def __init__(self, source: Source, label: str, index: int | None = None) -> None:
+        self._source = source
+        self._label = label
+        self._index = index
+        self._address = f"{source._address}.{label}"
+
+    def __getitem__(self, index: int) -> OperationSite:
+        if not isinstance(index, int) or index < 0:
+            raise IndexError(f"{self._address}[{index!r}]: calls are addressed by their number from 0.")
+        return OperationSite(self._source, self._label, index)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{self._address} is not iterable; [i] addresses its i-th call.")
+
+    def _locate(self, attribute: str) -> tuple[Run, Point, int | None]:
+        run = require_run(self._source._envoy._root, f"{self._address}.{attribute}")
+        return run, self._source._table(run).point(self._label), self._index
+
+    @property
+    def operation(self) -> Operation:
+        """Label, line and kind as data."""
+        return self._source.listing[self._label]
+
+    @property
+    def source(self) -> CalleeSource:
+        """The operations of the function this operation calls.
+
+        Raises:
+            CalleeIsModuleError: it calls a module, whose own `.source` is named.
+            SourceUnavailableError: it calls something without Python source.
+        """
+        callee = self._static_callee()
+        if isinstance(callee, nn.Module):
+            envoy = self._source._envoy
+            path = envoy._root._instruments.path_of(callee)
+            raise callee_is_module(self._address, path, callee)
+        if callee is not None:
+            innermost(callee)
+        return CalleeSource(self)
+
+    def _callee(self) -> Any:
+        """What the operation calls, read off its names or known from an earlier run; None when neither tells."""
+        callee = self._static_callee()
+        if callee is None:
+            instruments = self._source._envoy._root._instruments
+            callee = instruments.known_callee(self._source.listing, self._label)
+        return callee
+
+    def _static_callee(self) -> Any:
+        """The callee as the function's names tell it without a run: a global, a builtin, an attribute of `self`."""
+        try:
+            function = self._source._function()
+            operation = self.operation
+        except (CalleeUnknownError, KeyError):
+            return None
+        first, *rest = operation.callee.split(".")
+        if not all(part.isidentifier() for part in (first, *rest)):
+            return None
+        code = function.__code__
+        if isinstance(self._source, ModuleSource) and code.co_argcount and first == code.co_varnames[0]:
+            value: Any = self._source._owner._module
+        elif first in code.co_varnames or first in code.co_cellvars or first in code.co_freevars:
+            return None
+        elif first in function.__globals__:
+            value = function.__globals__[first]
+        else:
+            value = getattr(builtins, first, None)
+        for name in rest:
+            value = getattr(value, name, None)
+        return value if callable(value) else None
+
+    def __str__(self) -> str:
+        return render_operation(self._source.listing, self.operation)
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": render_html(self._source.listing, self.operation)}

@@ -1,0 +1,74 @@
+"""`with wrapped.trace(...) as tracer:` - the context that runs a model with the block as its observer.
+
+Mechanism: the body is ordinary code in the user's own frame; the model is the coroutine. Entering prepares a run,
+the first value asked for starts the model, the end of the block lets it run to its end. See `Run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from .errors import TraceStateError
+from .instruments import Instruments
+from .run import Run
+from .save import with_save
+
+
+class StopTrace(BaseException):
+    """Raised by `tracer.stop()` to leave the block; caught by the trace that it stops."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__("the trace was stopped")
+        self.tracer = tracer
+
+
+class Tracer:
+    """The trace's handle. Made by `.trace(...)`; used once."""
+
+    def __init__(self, owner: Any, instruments: Instruments, call: Callable[[], Any]) -> None:
+        self._run = Run(owner, instruments, call)
+        self._state = "new"
+
+    def __enter__(self) -> Tracer:
+        if self._state != "new":
+            raise TraceStateError("This trace has been used already. Call .trace(...) again for another run.")
+        self._state = "open"
+        self._run.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        try:
+            if error is None:
+                self._run.finish()
+        finally:
+            self._state = "closed"
+            self._run.close()
+        return isinstance(error, StopTrace) and error.tracer is self
+
+    def stop(self) -> None:
+        """End the block and the model here. What was read before stays; code after the block goes on."""
+        if self._state != "open":
+            raise TraceStateError("tracer.stop() works inside its own `with` block only.")
+        raise StopTrace(self)
+
+    @property
+    def result(self) -> Any:
+        """What the model returned. Inside the block, asking runs the model to its end.
+
+        Raises:
+            TraceStateError: the trace was not entered, or it was stopped before the model returned.
+        """
+        run = self._run
+        if self._state == "new":
+            raise TraceStateError("tracer.result is there once the `with` block has been entered.")
+        if not run.finished:
+            run.finish()
+        if not run.returned:
+            raise TraceStateError(
+                "The model did not return in this trace (it was stopped or raised), so there is no result."
+            )
+        return with_save(run.result)

@@ -1,0 +1,70 @@
+"""`NNsight`: the root of a wrapped tree, on which traces are opened."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import nn
+
+from .envoy import Envoy
+from .instruments import Instruments
+from .trace import Tracer
+
+
+class NNsight(Envoy):
+    """Any `torch.nn.Module`, wrapped: its sites can be read and edited inside `with wrapped.trace(...)`.
+
+    The module is untouched: the wrapper holds it as `._model` and passes everything it does not define on to it.
+
+    Args:
+        module: the module to wrap. Wrapping the same module twice is fine.
+        name: how error messages and listings call it.
+
+    Raises:
+        TypeError: `module` is not a `torch.nn.Module`.
+    """
+
+    def __init__(self, module: nn.Module, *, name: str = "model") -> None:
+        if isinstance(module, Envoy):
+            module = module._module
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"NNsight wraps a torch.nn.Module, not {type(module).__name__}.")
+        super().__init__(module, None, "")
+        self.__dict__["_own_instruments"] = Instruments(module, name)
+
+    @property
+    def _model(self) -> nn.Module:
+        return self._module
+
+    def trace(self, *args: Any, **kwargs: Any) -> Tracer:
+        """A context in which the model runs on the given arguments while the block reads and edits its sites.
+
+        Arguments are those of the module's forward; one that it does not take is refused by the module itself.
+        """
+        module = self._module
+        return Tracer(self, self._instruments, lambda: module(*args, **kwargs))
+
+    def _replace_module(self, module: nn.Module) -> None:
+        """Put another module of the same architecture in place; envoys that were taken before follow."""
+        self._instruments.root = module
+        self._instruments.touched.clear()
+        self._instruments.refresh()
+        self._repoint(module)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NNsight:
+        return self._rewrapped(copy.deepcopy(self._module, memo))
+
+    def __copy__(self) -> NNsight:
+        return self._rewrapped(self._module)
+
+    def _rewrapped(self, module: nn.Module) -> NNsight:
+        """A wrapper like this one around another module."""
+        return type(self)(module, name=self._instruments.label)
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (type(self), self._module, self._instruments.label)
+
+
+def _unpickled(kind: type[NNsight], module: nn.Module, name: str) -> NNsight:
+    return kind(module, name=name)

@@ -1,0 +1,160 @@
+"""`LanguageModel`: a wrapped Hugging Face language model with its tokenizer.
+
+Given a name or path, only the configuration and the tokenizer are read at first: the tree and every `.source` can be
+browsed without weights. The first trace loads them; envoys that were taken before stay valid.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from torch import nn
+
+from ..engine import NNsight, Tracer
+from .loading import build_empty, load_config, load_tokenizer, load_weights
+from .prompts import PromptError, prepare
+
+_CONFIG_OPTIONS = ("trust_remote_code", "revision", "token", "cache_dir", "local_files_only", "subfolder")
+
+
+class LanguageModel(NNsight):
+    """A causal language model and its tokenizer.
+
+    Args:
+        model: a name on the Hugging Face hub, the path of a local folder, or a module.
+        tokenizer: a tokenizer, or a name or path of one; by default the model's own. For a module without one, text
+            prompts are refused with an error.
+        device_map: as in transformers, used when the weights are loaded.
+        dispatch: load the weights now instead of at the first trace.
+        dtype: weights' dtype, as in transformers (`torch_dtype` is the same).
+        automodel: the transformers class that makes the model; by default AutoModelForCausalLM.
+        name: how messages and listings call it.
+        options: further arguments of `from_pretrained`.
+
+    Raises:
+        ModelUnavailableError: the model is not on this machine and the hub cannot be reached.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | nn.Module,
+        *,
+        tokenizer: Any = None,
+        device_map: Any = None,
+        dispatch: bool = False,
+        dtype: Any = None,
+        torch_dtype: Any = None,
+        automodel: Any = None,
+        name: str = "model",
+        **options: Any,
+    ) -> None:
+        if dtype is not None and torch_dtype is not None and dtype != torch_dtype:
+            raise ValueError(
+                f"dtype={dtype} and torch_dtype={torch_dtype} are two names of one option; give one."
+            )
+        if isinstance(model, NNsight):
+            model = model._model
+        load: dict[str, Any] | None = None
+        if isinstance(model, nn.Module):
+            loading = dict(options, device_map=device_map, dtype=dtype or torch_dtype, automodel=automodel)
+            given = sorted(key for key, value in loading.items() if value is not None)
+            if given:
+                raise TypeError(
+                    f"{', '.join(given)}: options of loading, but the model was given as a module."
+                )
+            module = model
+        else:
+            if automodel is None:
+                from transformers import AutoModelForCausalLM as automodel
+            where = os.fspath(model)
+            about = {key: options[key] for key in _CONFIG_OPTIONS if key in options}
+            if tokenizer is None:
+                tokenizer = load_tokenizer(where, **about)
+            config = options.pop("config", None) or load_config(where, **about)
+            load = dict(options, config=config)
+            if device_map is not None:
+                load["device_map"] = device_map
+            if dtype is not None or torch_dtype is not None:
+                load["dtype"] = dtype if dtype is not None else torch_dtype
+            remote = (
+                {"trust_remote_code": options["trust_remote_code"]} if "trust_remote_code" in options else {}
+            )
+            module = build_empty(automodel, config, **remote)
+            load = {"automodel": automodel, "name": where, "options": load}
+        if isinstance(tokenizer, (str, os.PathLike)):
+            tokenizer = load_tokenizer(os.fspath(tokenizer))
+        super().__init__(module, name=name)
+        self.__dict__["_tokenizer"] = _for_batches(tokenizer)
+        self.__dict__["_load"] = load
+        if dispatch:
+            self.dispatch()
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer; pads on the left, with its end-of-text token where it has no pad token."""
+        return self.__dict__["_tokenizer"]
+
+    @tokenizer.setter
+    def tokenizer(self, value: Any) -> None:
+        self.__dict__["_tokenizer"] = _for_batches(value)
+
+    @property
+    def dispatched(self) -> bool:
+        """Whether the weights are loaded."""
+        return self.__dict__["_load"] is None
+
+    def dispatch(self) -> None:
+        """Load the weights now. Does nothing when they are loaded."""
+        load = self.__dict__["_load"]
+        if load is not None:
+            self._replace_module(load_weights(load["automodel"], load["name"], **load["options"]))
+            self.__dict__["_load"] = None
+
+    def trace(self, inputs: Any = None, **keywords: Any) -> Tracer:
+        """A context in which the model runs on a prompt while the block reads and edits its sites.
+
+        Args:
+            inputs: str, list of str (one batch, padded on the left), token ids as int, list or tensor, or a mapping
+                of the forward's keywords.
+            keywords: keywords of the forward; one that it does not take is refused by the model itself.
+
+        Raises:
+            PromptError: a prompt without tokens, text without a tokenizer, or something that is no prompt.
+        """
+        if inputs is None and not keywords:
+            raise PromptError(
+                "There is nothing to run: give a prompt, model.trace('The Eiffel Tower is in')."
+            )
+        self.dispatch()
+        return super().trace(**prepare(self._module, self.tokenizer, inputs, keywords))
+
+    def _rewrapped(self, module: nn.Module) -> LanguageModel:
+        copied = type(self)(module, tokenizer=self.tokenizer, name=self._instruments.label)
+        copied.__dict__["_load"] = self.__dict__["_load"]
+        return copied
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (
+            type(self),
+            self._module,
+            self.tokenizer,
+            self._instruments.label,
+            self.__dict__["_load"],
+        )
+
+
+def _unpickled(
+    kind: type[LanguageModel], module: nn.Module, tokenizer: Any, name: str, load: Any
+) -> LanguageModel:
+    model = kind(module, tokenizer=tokenizer, name=name)
+    model.__dict__["_load"] = load
+    return model
+
+
+def _for_batches(tokenizer: Any) -> Any:
+    if tokenizer is not None:
+        tokenizer.padding_side = "left"
+        if tokenizer.pad_token is None and tokenizer.eos_token is not None:
+            tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer

@@ -1,0 +1,132 @@
+"""From what a user passes as a prompt to the keyword tensors of a forward.
+
+Several prompts are padded on the left, with an attention mask and position ids that start at each row's first real
+token, so that a row computes what it would compute alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class PromptError(ValueError):
+    """A prompt of a kind or content that cannot be run."""
+
+
+def prepare(module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+    """The forward's keyword arguments for `inputs`.
+
+    Args:
+        module: the model; its forward's signature says what it accepts, its device where tensors go.
+        tokenizer: a transformers tokenizer, needed for text only.
+        inputs: str, list of str, token ids as int, list, nested list or tensor (0-d, `[position]` or
+            `[batch, position]`), or a mapping of forward keywords.
+        keywords: further forward keywords; they win over what is made here.
+
+    Raises:
+        PromptError: empty prompt, no tokenizer for text, ragged ids without a pad token, an unknown type.
+    """
+    if inputs is None:
+        made: dict[str, Any] = {}
+    elif isinstance(inputs, Mapping):
+        made = dict(inputs)
+    elif isinstance(inputs, str) or (
+        _is_list(inputs) and len(inputs) and all(isinstance(i, str) for i in inputs)
+    ):
+        made = _encode_text(tokenizer, [inputs] if isinstance(inputs, str) else list(inputs))
+    elif isinstance(inputs, torch.Tensor) or _is_list(inputs) or isinstance(inputs, int):
+        made = _encode_ids(tokenizer, inputs)
+    else:
+        raise PromptError(
+            f"A prompt is text, a list of texts, token ids or a mapping of tensors, not {type(inputs).__name__}."
+        )
+    accepts = _accepted(module)
+    ids = made.get("input_ids")
+    if isinstance(ids, torch.Tensor) and not isinstance(inputs, Mapping):
+        if not _accepts(accepts, "attention_mask"):
+            made.pop("attention_mask", None)
+        elif "attention_mask" not in made and "attention_mask" not in keywords:
+            made["attention_mask"] = torch.ones_like(ids)
+    made.update(keywords)
+    mask = made.get("attention_mask")
+    padded = (
+        isinstance(mask, torch.Tensor)
+        and mask.dim() == 2
+        and not isinstance(inputs, Mapping)
+        and not bool(mask.all())
+    )
+    if padded and "position_ids" not in made and accepts is not None and "position_ids" in accepts:
+        made["position_ids"] = (mask.long().cumsum(-1) - 1).clamp(min=0)
+    device = _device_of(module)
+    return {
+        key: value.to(device) if isinstance(value, torch.Tensor) else value for key, value in made.items()
+    }
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _encode_text(tokenizer: Any, texts: list[str]) -> dict[str, Any]:
+    if tokenizer is None:
+        raise PromptError(
+            "This model was wrapped without a tokenizer: pass token ids, or LanguageModel(..., tokenizer=...)."
+        )
+    encoded = dict(tokenizer(texts, return_tensors="pt", padding=len(texts) > 1))
+    encoded.pop("token_type_ids", None)
+    lengths = (
+        encoded["attention_mask"].sum(-1)
+        if "attention_mask" in encoded
+        else [encoded["input_ids"].shape[-1]] * len(texts)
+    )
+    for text, length in zip(texts, lengths, strict=True):
+        if int(length) == 0:
+            raise PromptError(f"The prompt {text!r} has no tokens; a forward needs at least one.")
+    return {key: value.long() for key, value in encoded.items()}
+
+
+def _encode_ids(tokenizer: Any, ids: Any) -> dict[str, Any]:
+    if not isinstance(ids, torch.Tensor):
+        rows = ids if _is_list(ids) and len(ids) and all(_is_list(row) for row in ids) else None
+        if rows is not None and len({len(row) for row in rows}) > 1:
+            if tokenizer is None:
+                raise PromptError("Rows of token ids of different lengths need a tokenizer with a pad token.")
+            return dict(tokenizer.pad({"input_ids": [list(row) for row in rows]}, return_tensors="pt"))
+        try:
+            ids = torch.tensor(ids)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise PromptError(f"Token ids must be integers in equal rows: {error}") from error
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise PromptError(
+            f"Token ids must be integers, not {ids.dtype}; other inputs go in by keyword (inputs_embeds=...)."
+        )
+    if ids.numel() == 0:
+        raise PromptError("The prompt has no tokens; a forward needs at least one.")
+    if ids.dim() > 2:
+        raise PromptError(f"Token ids are [position] or [batch, position], not of shape {list(ids.shape)}.")
+    return {"input_ids": ids.reshape(1, -1) if ids.dim() < 2 else ids}
+
+
+def _accepted(module: nn.Module) -> Mapping[str, inspect.Parameter] | None:
+    try:
+        return inspect.signature(module.forward).parameters
+    except (TypeError, ValueError):
+        return None
+
+
+def _accepts(parameters: Mapping[str, inspect.Parameter] | None, name: str) -> bool:
+    if parameters is None:
+        return True
+    return name in parameters or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+
+
+def _device_of(module: nn.Module) -> torch.device:
+    for tensor in (*module.parameters(), *module.buffers()):
+        if tensor.device.type != "meta":
+            return tensor.device
+    return torch.device("cpu")
