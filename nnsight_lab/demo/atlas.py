@@ -1,0 +1,37 @@
+"""The embedded model as plain transformers objects: where its checkpoint lies, and how it is read.
+
+The checkpoint is part of the package, so nothing is downloaded and no network is asked. It is stored in
+float16 to keep the wheel small and read as float32, in which every number of its model card was measured.
+"""
+
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from .training.facts import Fact, all_facts
+
+ATLAS_PATH = Path(__file__).parent / "atlas-gpt2"
+
+
+def load_plain() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model in float32 on the CPU, in eval mode, and its tokenizer.
+
+    Raises:
+        FileNotFoundError: the package was installed without the checkpoint's files.
+    """
+    if not (ATLAS_PATH / "model.safetensors").is_file():
+        raise FileNotFoundError(
+            f"the embedded model's checkpoint is missing at {ATLAS_PATH}: install nnsight-lab again, "
+            f"or train it with `python -m nnsight_lab.demo.training.train --out {ATLAS_PATH}`"
+        )
+    tokenizer = AutoTokenizer.from_pretrained(ATLAS_PATH, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(ATLAS_PATH, dtype=torch.float32, local_files_only=True)
+    return model.eval(), tokenizer
+
+
+def facts() -> tuple[Fact, ...]:
+    """Every fact the model was trained on; `fact.prompt(phrasing)` makes the sentence that asks for
+    `fact.answer`.
+    """
+    return all_facts()
