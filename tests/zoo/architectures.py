@@ -1,9 +1,8 @@
 """Which model classes the zoo covers.
 
 The list is read from transformers' auto mappings, so it follows the installed version. Each model type gives at most
-one class per kind: the causal LM, the encoder-decoder, and one more class for what remains (the first of the mappings
-below that knows the model type, the base model last). Classes that cannot be built are taken out by name, with the
-reason, in `exclusions.py`.
+one class per kind, from the first of that kind's mappings that knows it, and its base model when no mapping does.
+Classes that cannot be built are taken out by name, with the reason, in `exclusions.py`.
 """
 
 import re

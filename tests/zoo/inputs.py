@@ -2,6 +2,7 @@
 
 A parameter is given when it is the model's main input, when it has no default, or when the model needs it in fact
 though it has one (the decoder's ids of an encoder-decoder). What this cannot know is in `INPUTS` of `input_data.py`.
+The vision-language models of `IMAGE_TOKENS` get an image with their prompt; the others that permit it, text alone.
 """
 
 import inspect
@@ -13,7 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from .architectures import Architecture
-from .input_data import INPUTS, MEL_FRAMES, ROWS, SAMPLES, TOKENS, Floats, Ids
+from .input_data import IMAGE_TOKENS, INPUTS, MEL_FRAMES, ROWS, SAMPLES, TOKENS, Floats, Ids
 
 _Provider = Callable[[PreTrainedConfig, torch.Generator], Any]
 
@@ -36,6 +37,9 @@ def inputs_for(architecture: Architecture, model: PreTrainedModel, generator: to
         wanted.add("decoder_input_ids")
     special = INPUTS.get(architecture.name, {})
     given: dict[str, Any] = {}
+    if architecture.name in IMAGE_TOKENS:
+        given = _prompt_with_image(model.config, set(parameters), IMAGE_TOKENS[architecture.name], generator)
+        wanted -= set(given)
     for name in sorted(wanted | set(special)):
         if name in special:
             given[name] = _realise(special[name], generator)
@@ -44,6 +48,27 @@ def inputs_for(architecture: Architecture, model: PreTrainedModel, generator: to
         elif name in _PROVIDERS:
             given[name] = _PROVIDERS[name](model.config, generator)
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _prompt_with_image(
+    config: PreTrainedConfig, parameters: set[str], image_tokens: int, generator: torch.Generator
+) -> dict[str, Any]:
+    """One row of text around the placeholders of one image, and that image in the form the model takes."""
+    vision = getattr(config, "vision_config", config)
+    placeholder = find(config, "image_token_id", "image_token_index", default=None)
+    text = _realise(Ids((1, 5)), generator)
+    ids = torch.cat([text[:, :2], torch.full((1, image_tokens), placeholder), text[:, 2:]], dim=1)
+    given = {"input_ids": ids}
+    if "image_grid_thw" in parameters:
+        given |= {"image_grid_thw": _grid(vision, generator), "pixel_values": flat_patches(vision, generator)}
+    else:
+        given["pixel_values"] = pixels(vision, generator)[:1]
+    if "image_sizes" in parameters:
+        given["image_sizes"] = torch.tensor([given["pixel_values"].shape[-2:]])
+    for name in ("mm_token_type_ids", "token_type_ids"):
+        if name in parameters:
+            given[name] = (ids == placeholder).long()
+    return given
 
 
 def _realise(value: Any, generator: torch.Generator) -> Any:

@@ -10,7 +10,7 @@ from packaging.version import Version
 from tests.zoo import ARCHITECTURES, EXCLUDED, bit_identical, build
 from tests.zoo.architectures import candidates
 from tests.zoo.exclusions import STOCHASTIC
-from tests.zoo.input_data import INPUTS
+from tests.zoo.input_data import IMAGE_TOKENS, INPUTS
 from tests.zoo.overrides import ARCHITECTURE_FIELDS
 
 # What transformers 5.24.0 offers; a later version may offer more.
@@ -63,7 +63,7 @@ def test_every_candidate_is_either_listed_once_or_excluded_with_a_reason():
 @since_5_24
 def test_tables_name_no_class_that_is_not_in_the_zoo():
     assert set(EXCLUDED) <= {candidate.name for candidate in candidates()}
-    assert {*INPUTS, *ARCHITECTURE_FIELDS, *STOCHASTIC} <= set(BY_NAME)
+    assert {*INPUTS, *IMAGE_TOKENS, *ARCHITECTURE_FIELDS, *STOCHASTIC} <= set(BY_NAME)
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -102,6 +102,14 @@ def test_a_build_leaves_the_random_state_and_the_determinism_mode_alone():
 def test_a_hybrid_model_keeps_one_layer_of_each_kind():
     model, _ = build(BY_NAME["Qwen3NextForCausalLM"])
     assert set(model.config.layer_types) == {"linear_attention", "full_attention"}
+
+
+def test_an_image_given_with_the_prompt_reaches_the_logits():
+    model, inputs = build(BY_NAME["Qwen2VLForConditionalGeneration"])
+    with torch.no_grad():
+        seen = model(**inputs).logits
+        other = model(**{**inputs, "pixel_values": -inputs["pixel_values"]}).logits
+    assert not torch.equal(seen[0, -1], other[0, -1])
 
 
 def test_a_stochastic_architecture_repeats_itself_only_when_seeded():
