@@ -8,6 +8,7 @@ from .errors import (
     StoredResultError,
     UnknownSiteError,
 )
+from .execute import run
 from .fingerprint import Fingerprint
 from .metrics import (
     KL,
@@ -76,4 +77,5 @@ __all__ = [
     "measure",
     "normalised_recovery",
     "ranks",
+    "run",
 ]

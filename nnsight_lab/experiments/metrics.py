@@ -63,7 +63,7 @@ class Rank(Metric, frozen=True):
 AnyMetric = TopK | LogitDiff | Probability | KL | Rank
 
 
-def measure(metric: AnyMetric, logits: Tensor, clean: Tensor, answer_id: AnswerId) -> float | None:
+def measure(metric: AnyMetric, logits: Tensor, clean: Tensor, answer_id: AnswerId) -> float:
     """The value of `metric` for one run.
 
     Args:
@@ -71,13 +71,11 @@ def measure(metric: AnyMetric, logits: Tensor, clean: Tensor, answer_id: AnswerI
         clean: `[vocabulary]`, of the clean run; only KL looks at it.
         answer_id: turns an answer into a token id.
 
-    Returns:
-        The number, or None for `TopK`.
+    Raises:
+        TypeError: for `TopK`, which is a table and no number.
     """
     logits = logits.double()
     match metric:
-        case TopK():
-            return None
         case LogitDiff():
             return float(logits[answer_id(metric.correct)] - logits[answer_id(metric.wrong)])
         case Probability():
@@ -86,6 +84,8 @@ def measure(metric: AnyMetric, logits: Tensor, clean: Tensor, answer_id: AnswerI
             return kl_divergence(clean, logits)
         case Rank():
             return float(ranks(logits)[answer_id(metric.token)])
+        case _:
+            raise TypeError(f"{type(metric).__name__} is no number")
 
 
 def kl_divergence(clean: Tensor, edited: Tensor) -> float:

@@ -12,6 +12,8 @@ from msgspec import Struct
 
 # One axis of a selection: None takes the axis whole.
 AxisIndex = tuple[int, ...] | None
+# "output" is a dataclass that is also a dict, as transformers' models return.
+Container = Literal["tuple", "list", "namedtuple", "dict", "output"]
 
 
 class Selection(Struct, frozen=True):
@@ -34,7 +36,7 @@ class Element(Struct, frozen=True):
     """Where the tensor stands in a site's value: keys from outside in, and what kind of container each is a key of."""
 
     keys: tuple[int | str, ...] = ()
-    containers: tuple[Literal["tuple", "list", "namedtuple", "mapping"], ...] = ()
+    containers: tuple[Container, ...] = ()
 
 
 class Visit(Struct, frozen=True):
@@ -42,13 +44,15 @@ class Visit(Struct, frozen=True):
 
     Attributes:
         site, io, call: which; `call` counts from 0.
-        element: the tensor meant.
+        wanted: the path to the tensor as the step writes it; None for the first one.
+        element: where that tensor stands.
         shape, dtype, device: of that tensor.
     """
 
     site: str
     io: str
     call: int
+    wanted: tuple[int | str, ...] | None
     element: Element
     shape: tuple[int, ...]
     dtype: str

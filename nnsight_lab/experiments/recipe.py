@@ -167,6 +167,6 @@ def _with_path(error: msgspec.ValidationError) -> str:
     message, path = found.groups() if found else (str(error), "")
     if path.endswith("kind") and message.startswith("Invalid value"):
         family = AnyMetric if path.startswith("metric") else AnyStep
-        kinds = ", ".join(sorted(kind.__struct_config__.tag for kind in family.__args__))  # type: ignore[attr-defined]
+        kinds = ", ".join(sorted(kind.__struct_config__.tag for kind in family.__args__))
         message = f"{message}; there are: {kinds}"
     return f"{path or 'recipe'}: {message}"

@@ -1,0 +1,86 @@
+"""What became of each step, in one of six outcomes and a sentence."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from .passes import Pass
+from .plan import Plan, Visit
+from .planning import matches, place_of
+from .reach import rounding_level
+from .recipe import Recipe
+from .result import Outcome, SiteReport
+from .steps import AnyStep, Capture
+
+
+def site_reports(
+    recipe: Recipe,
+    plan: Plan,
+    clean: Pass,
+    clean_logits: Tensor,
+    edited_logits: Tensor,
+    reached: dict[int, bool] | None,
+) -> tuple[SiteReport, ...]:
+    """One report for each step of the recipe.
+
+    Args:
+        clean: the clean run, which knows what was never reached and why.
+        reached: by step, whether the output depends on the edited entries; None where that was not looked into.
+    """
+    effect = _effect(clean_logits, edited_logits, len(recipe.edits) > 1)
+    carried_out = {action.step for action in plan.actions}
+    reports = []
+    for number, step in enumerate(recipe.steps):
+        place = place_of(step)
+        visits = [visit for visit in plan.visits if matches(visit, place, step.element)]
+        outcome: Outcome
+        if not step.enabled:
+            outcome, message = "disabled", "The step is switched off."
+        elif not visits:
+            outcome, message = "never ran", clean.reasons.get(place, f"{place} was never reached.")
+        elif number not in carried_out:
+            times = "1 call" if len(visits) == 1 else f"{len(visits)} calls"
+            outcome = "never ran"
+            message = f"Call {step.call} of {place} was meant (they count from 0), but the forward made {times}."
+        elif isinstance(step, Capture):
+            outcome, message = "captured", "The value was kept."
+        elif reached is not None and not reached[number]:
+            outcome, message = "no downstream effect", _NO_EFFECT
+        else:
+            outcome, message = effect
+        reports.append(_report(number, step, visits, outcome, message))
+    return tuple(reports)
+
+
+_NO_EFFECT = (
+    "The output that is read does not depend on the edited entries: replacing them by large random numbers "
+    "left every bit of it as it was."
+)
+
+
+def _effect(clean: Tensor, edited: Tensor, several: bool) -> tuple[Outcome, str]:
+    """The outcome of edits that reach the output."""
+    if clean.shape != edited.shape:
+        return "changed", f"The output changed its shape from {list(clean.shape)} to {list(edited.shape)}."
+    difference = (edited.double() - clean.double()).abs()
+    both_infinite = (clean == edited) | (clean.isnan() & edited.isnan())
+    largest = float(difference.masked_fill(both_infinite, 0.0).max()) if difference.numel() else 0.0
+    level = rounding_level(clean)
+    if largest <= level:
+        return (
+            "effect zero to rounding",
+            f"The edited entries reach the output, but the edits changed no number in it by more than {largest:.2g} "
+            f"(rounding of {str(clean.dtype).removeprefix('torch.')} goes up to {level:.2g}).",
+        )
+    cause = "All edits together changed the output" if several else "The edit changed the output"
+    return "changed", f"{cause} by up to {largest:.4g}."
+
+
+def _report(number: int, step: AnyStep, visits: list[Visit], outcome: Outcome, message: str) -> SiteReport:
+    kind = type(step).__name__.lower()
+    if not visits:
+        return SiteReport(number, kind, step.site, step.io, outcome, message)
+    first = visits[0]
+    return SiteReport(
+        number, kind, step.site, step.io, outcome, message, first.shape, first.dtype, first.device, len(visits)
+    )
