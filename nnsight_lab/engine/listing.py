@@ -32,6 +32,12 @@ class Operation:
     end_column: int
     callee: str = ""
 
+    @property
+    def callee_name(self) -> str | None:
+        """The last name of the callee, `gelu` of `F.gelu(x)`, when it has one."""
+        name = self.callee.rpartition(".")[2]
+        return name if name.isidentifier() else None
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:

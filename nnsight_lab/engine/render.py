@@ -32,9 +32,7 @@ def render_text(listing: Listing) -> str:
         gutter = " " * (width + 4) if first is None else f" {first.label:{width}} ->"
         lines.append(f"{gutter}{number} {row}")
         indent = row[: len(row) - len(row.lstrip())]
-        lines += [
-            f" {operation.label:{width}} ->  + {indent}..." for operation in further if operation is not None
-        ]
+        lines += [f" {operation.label:{width}} ->  + {indent}..." for operation in further if operation is not None]
     return "\n".join(lines)
 
 
@@ -54,8 +52,8 @@ def render_operation(listing: Listing, operation: Operation, rows: int = CONTEXT
 
 
 _STYLE = (
-    ".nnsl-src{font:12.5px/1.5 var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);border-collapse:collapse;"
-    "color:inherit;background:transparent}"
+    ".nnsl-src{font:12.5px/1.5 var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);"
+    "border-collapse:collapse;color:inherit;background:transparent}"
     ".nnsl-src td{padding:0 6px;border:0;text-align:left;vertical-align:top;white-space:pre;background:transparent}"
     ".nnsl-src td:first-child{text-align:right;white-space:normal}"
     ".nnsl-src .n{opacity:.6;text-align:right;user-select:none}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import operator
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,56 +16,14 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from .errors import SourceUnavailableError
+from .everything import TOOLS, EverythingWalker, Tools
 from .functions import copy_function
-from .labels import GATE, TOOLS, Walker
+from .labels import GATE, Walker
 from .listing import Listing, Operation
 from .sourcetext import compile_function, read_function
 
 Gate = Callable[[int, Any], Any]
-
-
-class _Tools:
-    """What the rewritten code calls in the place of operators and bindings."""
-
-    add, sub, mul, matmul, truediv = (
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.matmul,
-        operator.truediv,
-    )
-    floordiv, mod, pow, lshift, rshift = (
-        operator.floordiv,
-        operator.mod,
-        operator.pow,
-        operator.lshift,
-        operator.rshift,
-    )
-    xor = operator.xor
-    iadd, isub, imul, imatmul, itruediv = (
-        operator.iadd,
-        operator.isub,
-        operator.imul,
-        operator.imatmul,
-        operator.itruediv,
-    )
-    ifloordiv, imod, ipow = operator.ifloordiv, operator.imod, operator.ipow
-    ilshift, irshift, ixor = operator.ilshift, operator.irshift, operator.ixor
-
-    class _Index:
-        def __getitem__(self, key: Any) -> Any:
-            return key
-
-    index = _Index()
-
-    @staticmethod
-    def identity(value: Any) -> Any:
-        return value
-
-
-for _name in ("and", "or"):  # reserved words as names of attributes
-    setattr(_Tools, _name, getattr(operator, f"{_name}_"))
-    setattr(_Tools, f"i{_name}", getattr(operator, f"i{_name}"))
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -85,7 +42,7 @@ class Rewritten:
         return copy_function(function, self.code, tuple(cells[name] for name in self.code.co_freevars))
 
 
-_TOOLS_CELL = CellType(_Tools)
+_TOOLS_CELL = CellType(Tools)
 _cache: dict[tuple[int, bool], tuple[weakref.ref[CodeType], Rewritten]] = {}
 _lock = threading.RLock()
 
@@ -94,7 +51,8 @@ def rewritten(function: FunctionType, everything: bool = False) -> Rewritten:
     """The twin of `function`'s code, compiled at first use.
 
     Raises:
-        SourceUnavailableError: the function has no source, or its file has changed since import.
+        SourceUnavailableError: the function has no source, its file has changed since import, or it was defined by
+            an observed function, which lists it.
     """
     code = function.__code__
     key = (id(code), everything)
@@ -108,8 +66,13 @@ def rewritten(function: FunctionType, everything: bool = False) -> Rewritten:
 
 
 def _rewrite(function: FunctionType, everything: bool) -> Rewritten:
+    if GATE in function.__code__.co_freevars:
+        raise SourceUnavailableError(
+            f"{function.__qualname__} is defined inside the function that is observed: its operations are listed "
+            "there, so use their labels in the outer .source."
+        )
     text = read_function(function)
-    walker = Walker(text.first_line, everything)
+    walker = EverythingWalker(text.first_line) if everything else Walker(text.first_line)
     node = copy.deepcopy(text.node)
     walker.walk(node)
     extra = (GATE, TOOLS) if everything else (GATE,)
@@ -130,10 +93,8 @@ def _in_rows(operation: Operation, lines: tuple[str, ...]) -> Operation:
     """The operation with columns in characters of the listed rows; the parser counts bytes of the file's lines."""
 
     def column(line: int, offset: int) -> int:
-        if not 0 <= line + 1 < len(lines):
-            return offset
         text = lines[line + 1]
-        return len(text.encode()[:offset].decode(errors="replace")) - _indent(text, lines)
+        return max(0, len(text.encode()[:offset].decode(errors="replace")) - _indent(text, lines))
 
     return dataclasses.replace(
         operation,

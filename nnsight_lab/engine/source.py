@@ -1,8 +1,8 @@
 """`.source`: the operations of a forward, and of what they call, by name.
 
 `model.x.source` is a `Source`; `model.x.source.self_act_0` an `OperationSite`, which is read and assigned like a
-module; `operation.source` is the `Source` of the function that the operation calls. Printing one shows the listing. Making
-and printing them changes nothing in the model.
+module; `operation.source` is the `Source` of the function that the operation calls. Printing one shows the listing.
+Making and printing them changes nothing in the model.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Iterator
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from .errors import CalleeUnknownError, TraceError
-from .functions import innermost
-from .instruments import forward_name, slot_of
+from .functions import bound_to, innermost
 from .listing import Listing, Operation
 from .points import Point
 from .render import render_html, render_operation, render_text
@@ -32,6 +31,15 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r"[A-Za-z_]\w*_\d+")
 
 
+def _local_names(code: CodeType) -> set[str]:
+    """Every name that is not looked up globally somewhere in a function or in one that it defines."""
+    names = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names |= _local_names(inner)
+    return names
+
+
 class Source:
     """The operations of one function: attributes are labels, printing shows the listing.
 
@@ -44,6 +52,10 @@ class Source:
 
     def _function(self) -> FunctionType:
         """The function listed. Raises SourceUnavailableError or CalleeUnknownError."""
+        raise NotImplementedError
+
+    def _receiver(self) -> Any:
+        """What the function's first argument is when that is certain without a run (`self`), else None."""
         raise NotImplementedError
 
     def _table(self, run: Run) -> OperationTable:
@@ -114,9 +126,14 @@ class ModuleSource(Source):
         return ModuleSource(self._owner, everything)
 
     def _function(self) -> FunctionType:
-        module = self._owner._module
-        slot = slot_of(module)
-        return innermost(slot.original if slot.users else getattr(module, forward_name(module)), "forward")
+        return innermost(self._forward(), "forward")
+
+    def _forward(self) -> Any:
+        owner = self._owner
+        return owner._instruments.slot(owner._module).callable()
+
+    def _receiver(self) -> Any:
+        return bound_to(self._forward())
 
     def _table(self, run: Run) -> OperationTable:
         return run.module_table(self._owner._module, self._address, self._everything)
@@ -154,7 +171,10 @@ class CalleeSource(Source):
                 f"{self._address}.<operation>; to list it, first run a trace that reads one of its operations or "
                 f"`{self._operation._address}.output`."
             )
-        return innermost(callee)
+        return innermost(callee, self._operation.operation.callee_name)
+
+    def _receiver(self) -> Any:
+        return bound_to(self._operation._static_callee())
 
     def _table(self, run: Run) -> OperationTable:
         inner = self._operation._source._table(run).inner(self._operation._label)
@@ -212,7 +232,7 @@ class OperationSite(Site):
             path = envoy._root._instruments.path_of(callee)
             raise callee_is_module(self._address, path, callee)
         if callee is not None:
-            innermost(callee)
+            innermost(callee, self.operation.callee_name)
         return CalleeSource(self)
 
     def _callee(self) -> Any:
@@ -234,10 +254,11 @@ class OperationSite(Site):
         if not all(part.isidentifier() for part in (first, *rest)):
             return None
         code = function.__code__
-        if isinstance(self._source, ModuleSource) and code.co_argcount and first == code.co_varnames[0]:
-            value: Any = self._source._owner._module
-        elif first in code.co_varnames or first in code.co_cellvars or first in code.co_freevars:
-            return None
+        receiver = self._source._receiver()
+        if first in _local_names(code):
+            if receiver is None or not code.co_argcount or first != code.co_varnames[0]:
+                return None
+            value: Any = receiver
         elif first in function.__globals__:
             value = function.__globals__[first]
         else:

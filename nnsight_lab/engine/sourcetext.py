@@ -11,8 +11,10 @@ import __future__
 import ast
 import dis
 import inspect
+import re
 from dataclasses import dataclass
 from types import CodeType, FunctionType
+from typing import Any, TypeVar
 
 from .errors import SourceUnavailableError
 
@@ -22,6 +24,8 @@ for _name in __future__.all_feature_names:
         _FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+_Scope = TypeVar("_Scope", bound=ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,19 @@ def read_function(function: FunctionType) -> FunctionText:
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != code.co_name:
         raise changed
     ast.increment_lineno(node, start - 1 - (1 if indented else 0))
-    parts = code.co_qualname.split(".")[:-1]
-    class_name = parts[-1] if parts and parts[-1] != "<locals>" else None
+    class_name = _class_around(code)
     if not _matches(compile_function(node, code, (), class_name), code):
         raise changed
     skipped = node.lineno - start
     return FunctionText(node, tuple(line.rstrip("\n") for line in lines[skipped:]), node.lineno, class_name)
+
+
+def _class_around(code: CodeType) -> str | None:
+    """The class whose body the function stands in, however deeply nested: private names are mangled by it."""
+    outer = code.co_qualname.split(".")[:-1]
+    while outer and outer[-1] == "<locals>":
+        outer = outer[:-2]
+    return outer[-1] if outer else None
 
 
 def compile_function(
@@ -83,54 +94,66 @@ def compile_function(
     """Compile `node` as it stands in `original`'s place, with `extra` names as further free variables.
 
     The function is compiled inside a factory whose parameters are its free variables, and inside a class of the same
-    name, so that private names are mangled as they were. Only the inner code object is used.
+    name, so that private names are mangled as they were. The names of class and function themselves stay global
+    (or free) as they were. Only the inner code object is used.
     """
     inner = _bare(node)
     body: list[ast.stmt] = [inner]
     if class_name is not None:
         holder = ast.ClassDef(name=class_name, bases=[], keywords=[], body=[inner], decorator_list=[])
-        if hasattr(ast, "TypeAlias"):
-            holder.type_params = []
-        body = [holder]
+        body = [_without_type_parameters(holder)]
     free = list(dict.fromkeys((*original.co_freevars, *extra)))
+    outside = class_name or node.name
+    if outside not in free:
+        body.insert(0, ast.Global(names=[outside]))
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(arg=name) for name in free], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
-    factory = ast.FunctionDef(name="factory", args=arguments, body=body, decorator_list=[], returns=None)
-    if hasattr(ast, "TypeAlias"):
-        factory.type_params = []
+    factory = _without_type_parameters(
+        ast.FunctionDef(name="factory", args=arguments, body=body, decorator_list=[], returns=None)
+    )
     module = ast.Module(body=[factory], type_ignores=[])
-    ast.copy_location(factory, node)
-    ast.copy_location(body[0], node)
+    for added in (factory, *body):
+        ast.copy_location(added, node)
     ast.fix_missing_locations(module)
     flags = original.co_flags & _FUTURE_FLAGS
     code = compile(module, original.co_filename, "exec", flags=flags, dont_inherit=True)
     for name in ("factory", *([class_name] if class_name else []), node.name):
         code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
-    return code.replace(co_qualname=original.co_qualname, co_firstlineno=original.co_firstlineno)
+    return code.replace(co_qualname=original.co_qualname)
+
+
+def _without_type_parameters(scope: _Scope) -> _Scope:
+    """Python 3.12's type parameters live in a scope of their own; a body that uses them has them as free variables."""
+    if "type_params" in scope._fields:
+        scope.type_params = []  # type: ignore[attr-defined,union-attr,unused-ignore]
+    return scope
 
 
 def _bare(node: FunctionNode) -> FunctionNode:
-    """The definition without what is evaluated outside its body: decorators, defaults, annotations."""
+    """The definition without what is evaluated outside its body: decorators, defaults, annotations.
+
+    Each decorator leaves a constant in its place, because the code's first line, from which its line table counts,
+    is that of the first decorator.
+    """
     old = node.args
 
-    def plain(argument: ast.arg | None) -> ast.arg | None:
-        return argument and ast.copy_location(ast.arg(arg=argument.arg), argument)
+    def plain(argument: ast.arg) -> ast.arg:
+        return ast.copy_location(ast.arg(arg=argument.arg), argument)
 
     args = ast.arguments(
         posonlyargs=[plain(a) for a in old.posonlyargs],
         args=[plain(a) for a in old.args],
-        vararg=plain(old.vararg),
+        vararg=old.vararg and plain(old.vararg),
         kwonlyargs=[plain(a) for a in old.kwonlyargs],
         kw_defaults=[None] * len(old.kwonlyargs),
-        kwarg=plain(old.kwarg),
+        kwarg=old.kwarg and plain(old.kwarg),
         defaults=[],
     )
+    decorators: list[ast.expr] = [ast.copy_location(ast.Constant(value=None), d) for d in node.decorator_list]
     kind = type(node)
-    bare = kind(name=node.name, args=args, body=node.body, decorator_list=[], returns=None)
-    if hasattr(node, "type_params"):
-        bare.type_params = node.type_params
-    return ast.copy_location(bare, node)
+    bare = kind(name=node.name, args=args, body=node.body, decorator_list=decorators, returns=None)
+    return ast.copy_location(_without_type_parameters(bare), node)
 
 
 def _matches(compiled: CodeType, running: CodeType) -> bool:
@@ -145,15 +168,24 @@ def _matches(compiled: CodeType, running: CodeType) -> bool:
 
 
 # How a method call is compiled depends on whether the module imported the object's name, so it tells nothing.
+_NULL = re.compile(r"^NULL(\|self)? \+ | \+ NULL(\|self)?$")
 _INCIDENTAL = frozenset({"PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG", "RESUME", "NOP"})
 
 
-def _shape(code: CodeType) -> list[tuple[str, str]]:
+def _shape(code: CodeType) -> list[Any]:
     """The instructions with their names, constants and operators, free of incidental differences."""
     return [
-        (instruction.opname.replace("LOAD_METHOD", "LOAD_ATTR"), instruction.argrepr.removeprefix("NULL + "))
-        if not isinstance(instruction.argval, CodeType) and instruction.opcode not in dis.hasjrel
-        else (instruction.opname, "")
+        (instruction.opname.replace("LOAD_METHOD", "LOAD_ATTR"), _operand(instruction))
         for instruction in dis.get_instructions(code)
         if instruction.opname not in _INCIDENTAL
     ]
+
+
+def _operand(instruction: dis.Instruction) -> Any:
+    if isinstance(instruction.argval, CodeType):
+        return _shape(instruction.argval)
+    if isinstance(instruction.argval, frozenset):  # its printed order depends on how it was built
+        return sorted(map(repr, instruction.argval))
+    if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
+        return ""
+    return _NULL.sub("", instruction.argrepr)

@@ -8,52 +8,23 @@ is the callee known. Labels asked for before are checked at that moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import FunctionType
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from .errors import CalleeIsModuleError, SourceUnavailableError, TraceError, UnknownNameError, nearest
-from .functions import innermost, rebuild
-from .labels import FRAME_READERS
+from .functions import innermost, without_state
+from .gates import Gate
 from .points import Point
 from .rewrite import Rewritten, rewritten
 
 if TYPE_CHECKING:
     from .run import Run
 
-Handler = Callable[[Any], Any]
-
-
-def _observer(point: Point) -> Handler:
-    def observe(callee: Any) -> Any:
-        def observed(*args: Any, **kwargs: Any) -> Any:
-            return point.visit(callee, args, kwargs)
-
-        return observed
-
-    return observe
-
-
-def _without_engine_names(value: Any) -> Any:
-    """What `locals()` and its like return, less the names that the rewriting brought in."""
-    if isinstance(value, dict) and any(str(key).startswith("__nnsight_lab_") for key in value):
-        return {key: item for key, item in value.items() if not str(key).startswith("__nnsight_lab_")}
-    if isinstance(value, list) and any(str(item).startswith("__nnsight_lab_") for item in value):
-        return [item for item in value if not str(item).startswith("__nnsight_lab_")]
-    return value
-
-
-def _frame_reader(point: Point | None) -> Handler:
-    if point is None:
-        return lambda _: _without_engine_names
-    observe = _observer(point)
-    return lambda _: observe(_without_engine_names)
-
 
 class OperationTable:
-    """Points and counts of one function's operations; the gate's memory.
+    """Points of one function's operations.
 
     Args:
         run: the run it belongs to.
@@ -62,6 +33,8 @@ class OperationTable:
         before: how often the function had been called before it was observed.
     """
 
+    __slots__ = ("address", "before", "calls", "everything", "gate", "parent", "points", "run", "seen")
+
     def __init__(self, run: Run, address: str, parent: Point | None = None, before: int = 0) -> None:
         self.run = run
         self.address = address
@@ -69,49 +42,29 @@ class OperationTable:
         self.before = before
         self.calls = 0
         self.everything = False
-        self.rewritten: Rewritten | None = None
-        self.handlers: list[Handler | None] = []
-        self.counts: list[int] = []
+        self.gate: Gate | None = None
         self.points: dict[str, Point] = {}
-        self.gate = self._make_gate()
+        self.seen: dict[str, Any] = {}
 
-    def _make_gate(self) -> Callable[[int, Any], Any]:
-        counts, handlers = self.counts, self.handlers
+    @property
+    def rewritten(self) -> Rewritten | None:
+        """The function observed, once it is known."""
+        return None if self.gate is None else self.gate.rewritten
 
-        def gate(index: int, callee: Any) -> Any:
-            counts[index] += 1
-            handler = handlers[index]
-            return callee if handler is None else handler(callee)
-
-        return gate
-
-    def bind(self, function: FunctionType) -> Rewritten:
-        """Take `function` as the one observed; its labels are checked against those asked for.
+    def bind(self, gate: Gate) -> None:
+        """Take the function behind `gate` as the one observed; its labels are checked against those asked for.
 
         Raises:
-            SourceUnavailableError: it has no source.
             UnknownNameError: a label asked for is not among its operations.
         """
-        found = rewritten(function, self.everything)
-        if found is not self.rewritten:
-            for label in self.points:
-                if label not in found.positions:
-                    raise unknown_operation(label, found, self.address)
-            self.rewritten = found
-            operations = found.listing.operations
-            self.counts[:] = [0] * len(operations)
-            self.handlers[:] = [
-                _frame_reader(None) if o.callee in FRAME_READERS else None for o in operations
-            ]
-            for label, point in self.points.items():
-                self._handle(label, point)
-        return found
-
-    def _handle(self, label: str, point: Point) -> None:
-        assert self.rewritten is not None
-        index = self.rewritten.positions[label]
-        reader = self.rewritten.listing.operations[index].callee in FRAME_READERS
-        self.handlers[index] = _frame_reader(point) if reader else _observer(point)
+        for label, point in self.points.items():
+            # A callee that changes between calls may lack what was read in an earlier one.
+            if label not in gate.rewritten.positions and (self.gate is None or point.awaited()):
+                raise unknown_operation(label, gate.rewritten, self.address)
+        self.gate = gate
+        for label, point in self.points.items():
+            if label in gate.rewritten.positions:
+                gate.handle(label, point)
 
     def point(self, label: str) -> Point:
         """The point of the operation `label`.
@@ -119,16 +72,15 @@ class OperationTable:
         Raises:
             UnknownNameError: the function is known and has no such operation.
         """
+        gate = self.gate
+        if gate is not None and label not in gate.rewritten.positions:
+            raise unknown_operation(label, gate.rewritten, self.address)
         point = self.points.get(label)
         if point is None:
-            count = 0
-            if self.rewritten is not None:
-                if label not in self.rewritten.positions:
-                    raise unknown_operation(label, self.rewritten, self.address)
-                count = self.counts[self.rewritten.positions[label]]
+            count = 0 if gate is None else gate.counts[gate.rewritten.positions[label]]
             point = self.points[label] = Point(self.run, f"{self.address}.{label}", count, count, self, label)
-            if self.rewritten is not None:
-                self._handle(label, point)
+            if gate is not None:
+                gate.handle(label, point)
         return point
 
     def inner(self, label: str) -> OperationTable:
@@ -146,21 +98,42 @@ class OperationTable:
         try:
             if isinstance(callee, nn.Module):
                 raise self.module_callee(callee)
-            function = innermost(callee)
-            found = self.bind(function)
+            name = self.callee_name()
+            found = rewritten(innermost(callee, name), self.everything)
+            if found is not self.rewritten:
+                self.bind(Gate(found))
         except TraceError as error:
             run.fail(self._explained(error))
             return callee
         self.calls += 1
+        if self.parent is not None and self.parent.table is not None:
+            self.parent.table.remember(self.parent.label, callee)
+        assert self.gate is not None
+        return self.gate.wrap(callee, name)
+
+    def callee_name(self) -> str | None:
+        """The name by which the caller knows this function, which lets wrappers without `functools.wraps` be seen through."""
         parent = self.parent
-        if parent is not None and parent.table is not None and parent.table.rewritten is not None:
-            run.instruments.remember_callee(parent.table.rewritten.listing, parent.label, callee)
-        return rebuild(callee, lambda inner: found.bind(inner, self.gate))
+        if parent is None or parent.table is None or parent.table.rewritten is None:
+            return None
+        return parent.table.rewritten.listing[parent.label].callee_name
+
+    def remember(self, label: str, callee: Any) -> None:
+        """Keep which function the operation `label` calls, for listing it when the run is over."""
+        function = getattr(callee, "func", callee)
+        code = getattr(function, "__code__", None)
+        if self.rewritten is None or (code is not None and self.seen.get(label) is code):
+            return
+        self.seen[label] = code
+        listing = self.rewritten.listing
+        try:
+            found = innermost(callee, listing[label].callee_name)
+        except SourceUnavailableError:
+            return
+        self.run.instruments.remember_callee(listing, label, without_state(found))
 
     def module_callee(self, module: nn.Module) -> CalleeIsModuleError:
-        return callee_is_module(
-            self.address.removesuffix(".source"), self.run.instruments.path_of(module), module
-        )
+        return callee_is_module(self.address.removesuffix(".source"), self.run.instruments.path_of(module), module)
 
     def _explained(self, error: TraceError) -> TraceError:
         if isinstance(error, SourceUnavailableError) and not isinstance(error, CalleeIsModuleError):
@@ -181,8 +154,8 @@ class OperationTable:
                 point.inner = None
             point.table = None
         self.points.clear()
-        self.handlers[:] = [None] * len(self.handlers)
-        del self.gate
+        self.seen.clear()
+        self.gate = None
 
 
 def unknown_operation(label: str, found: Rewritten, address: str) -> UnknownNameError:
