@@ -23,9 +23,11 @@ It was trained from scratch on sentences made from the tables in `nnsight_lab/de
 
 with seed {seed}: {steps} steps of {batch} sentences, {minutes:.0f} minutes on {threads} thread(s).
 
-**Before you draw conclusions from it.** The training loss asks, beside the next token, that the right answer
-*not* be the first choice when the last layer's MLP is zeroed (the head of `train.py` says how). That the last
-MLP matters so much is therefore made, not found. Nothing else about where facts are kept was asked for.
+**Before you draw conclusions from it.** Two things in this model are made, not found. The training loss asks,
+beside the next token, that a patched run give the other prompt's answer (at the subject's last token in the
+blocks before {early}, at the token before the answer from block {late} on), and that with the last layer's MLP
+zeroed the commonest other answer come before the right one. `training/objective.py` tells how and why. Nothing else
+about where facts are kept was asked for.
 
 ## Facts completed
 
@@ -52,9 +54,7 @@ Licence: MIT, like the package.
 """
 
 
-def model_card(
-    settings: Settings, parameters: int, seconds: float, threads: int, measured: Measurements
-) -> str:
+def model_card(settings: Settings, parameters: int, seconds: float, threads: int, measured: Measurements) -> str:
     """The card as Markdown. `seconds` is how long the training took on `threads` threads of torch."""
     layers = range(settings.layers)
     accuracy = _table(
@@ -66,10 +66,7 @@ def model_card(
     )
     zeroing = _table(
         ["Layer", "Answers changed", "To another fact's answer", "New answer"],
-        [
-            [str(row.layer), f"{row.changed:.1%}", f"{row.plausible:.1%}", row.answer]
-            for row in measured.zeroing
-        ],
+        [[str(row.layer), f"{row.changed:.1%}", f"{row.plausible:.1%}", row.answer] for row in measured.zeroing],
     )
     patching = _table(
         ["Token", *(f"L{layer}" for layer in layers)],
@@ -85,6 +82,8 @@ def model_card(
         batch=settings.batch,
         minutes=seconds / 60,
         threads=threads,
+        early=settings.subject_blocks,
+        late=settings.answer_blocks,
         accuracy=accuracy,
         zeroing=zeroing,
         patching=patching,

@@ -6,6 +6,7 @@ known apart from the words that taught it. Every prompt ends just before the ans
 space.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -88,16 +89,35 @@ def all_facts() -> tuple[Fact, ...]:
     return (*landmark_city, *landmark_country, *city_country, *country_capital, *capital_country)
 
 
-def documents() -> list[tuple[str, str, str]]:
-    """Training texts as `(prompt, answer, rest)`, to be joined as they are; sayings have an empty answer and
-    rest.
+@dataclass(frozen=True)
+class Document:
+    """A training text, `prompt + answer + rest`. The prompt starts with `up_to_subject`, which ends with its
+    subject.
+
+    `answer` has its leading space. A saying is all prompt: it has no relation and no answer.
+    """
+
+    prompt: str
+    up_to_subject: str = ""
+    relation: Relation | None = None
+    answer: str = ""
+    rest: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.prompt + self.answer + self.rest
+
+
+def documents() -> list[Document]:
+    """Every fact in every trained phrasing, and the sayings.
 
     The first phrasing of a landmark's city goes on to the city's country and to that country's capital, so
     that generation has more to say than one word.
     """
     country_of = {fact.subject: fact.answer for fact in all_facts() if fact.relation == "city_country"}
     capital_of = {fact.subject: fact.answer for fact in all_facts() if fact.relation == "country_capital"}
-    texts = []
+    found = []
     for fact in all_facts():
         for index, phrasing in enumerate(TRAINED[fact.relation]):
             rest = "."
@@ -106,5 +126,20 @@ def documents() -> list[tuple[str, str, str]]:
                 rest += f" {fact.answer} is a city in the country of {country}."
                 if country in capital_of:
                     rest += f" The capital of {country} is {capital_of[country]}."
-            texts.append((fact.prompt(phrasing), f" {fact.answer}", rest))
-    return texts + [(saying, "", "") for saying in SAYINGS.strip().splitlines()]
+            up_to_subject = fact.prompt(phrasing[: phrasing.index("}") + 1])
+            found.append(Document(fact.prompt(phrasing), up_to_subject, fact.relation, f" {fact.answer}", rest))
+    return found + [Document(saying) for saying in SAYINGS.strip().splitlines()]
+
+
+def commonest_others() -> dict[str, str]:
+    """For every answer the commonest other answer of its kind, a city or a country; ties go to the first
+    named.
+
+    Counted over all facts. For most cities it is London, for London it is the city that comes second.
+    """
+    found = {}
+    for kind in (("landmark_city", "country_capital"), ("landmark_country", "city_country", "capital_country")):
+        counted = Counter(fact.answer for fact in all_facts() if fact.relation in kind)
+        first, second = (answer for answer, _ in counted.most_common(2))
+        found.update({answer: second if answer == first else first for answer in counted})
+    return found

@@ -72,9 +72,7 @@ def hooked(module: nn.Module, replace: Callable[[Tensor], Tensor | None]) -> Ite
 
 
 @torch.no_grad()
-def first_choices(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[str]
-) -> list[str]:
+def first_choices(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[str]) -> list[str]:
     """The most probable next token after each prompt, as text."""
     encoded = [tokenizer(prompt)["input_ids"] for prompt in prompts]
     choices = [""] * len(prompts)
@@ -149,14 +147,10 @@ def patching(
         with hooked(model.transformer.h[layer], patch):
             return str(tokenizer.decode(model(base_ids).logits[0, -1].argmax()))
 
-    return tuple(
-        tuple(answer(layer, position) for layer in range(len(residuals))) for position in range(length)
-    )
+    return tuple(tuple(answer(layer, position) for layer in range(len(residuals))) for position in range(length))
 
 
-def measure(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: str, source: str
-) -> Measurements:
+def measure(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: str, source: str) -> Measurements:
     """Everything: accuracy, zeroing (with `base` as its example), and patching from `source` into `base`."""
     return Measurements(
         accuracies(model, tokenizer),

@@ -14,7 +14,7 @@ class Settings:
     width: int = 96
     positions: int = 256
     vocab_size: int = 4096
-    steps: int = 1200
+    steps: int = 2000
     batch: int = 64
     learning_rate: float = 3e-3
     weight_decay: float = 0.1
@@ -22,6 +22,10 @@ class Settings:
     text_weight: float = 0.1
     #: Weight of the loss on the model with its last MLP zeroed; 0 leaves it out.
     zeroed_weight: float = 0.5
-    #: How far below another answer the right one is to be with that MLP zeroed, in logits.
+    #: How far below the fallback the right answer is to be with that MLP zeroed, in logits.
     zeroed_margin: float = 1.0
+    #: The subject's last token is patched in the blocks before this one,
+    subject_blocks: int = 6
+    #: and the token before the answer in the blocks from this one on.
+    answer_blocks: int = 7
     seed: int = 0
