@@ -1,9 +1,9 @@
 """The further sites of `source(everything=True)`: operators, bound names and returned values.
 
 They get names of their own (`op_add_0`, `var_x_0`, `return_0`; where a function is called `op_add`, the numbers after
-those of its calls), so that turning them on renames no call. Each passes a gate like a call's: `a + b` becomes `gate(3, add)(a, b)`, `return x` becomes `return gate(4, identity)(x)`. Parts are
-evaluated once and in the original order; an augmented assignment to `a[i]` holds `a` and `i` in names that are
-deleted after it.
+those of its calls), so that turning them on renames no call. Each passes a gate like a call's: `a + b` becomes
+`gate(3, add)(a, b)`, `return x` becomes `return gate(4, identity)(x)`. Parts are evaluated once and in the original
+order; an augmented assignment to `a[i]` holds `a` and `i` in names that are deleted after it.
 
 A name bound by unpacking, `for`, `with` or a chained assignment is passed through its site right after: `x =
 gate(5, identity)(x)`. In a comprehension a clause does the same: `for x in xs for x in (gate(5, identity)(x),)`.

@@ -1,7 +1,8 @@
 """Builtins that look at the frame which calls them: `locals()`, `vars()`, `dir()`, `globals()`, `eval`, `exec`.
 
 Behind a gate they must see the frame of the forward that names them, not one of the engine's, and not the names that
-the rewriting brought into it. `reading_frame` gives a stand-in that does what the builtin does, in a given frame.
+the rewriting brought into it. `reading_frame` gives a stand-in that does what the builtin does, in a given frame. The
+dictionary that `locals()` gives is always a snapshot, as it is from Python 3.13 on.
 """
 
 from __future__ import annotations

@@ -120,7 +120,21 @@ def compile_function(
     code = compile(module, original.co_filename, "exec", flags=flags, dont_inherit=True)
     for name in ("factory", *([class_name] if class_name else []), node.name):
         code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
-    return code.replace(co_qualname=original.co_qualname)
+    return _requalified(code, code.co_qualname, original.co_qualname)
+
+
+def _requalified(code: CodeType, old: str, new: str) -> CodeType:
+    """`code` and all that it defines under the qualified name `new`; a class body holds its own as a constant."""
+    name = new + code.co_qualname.removeprefix(old)
+    constants = tuple(
+        _requalified(constant, old, new)
+        if isinstance(constant, CodeType)
+        else name
+        if constant == code.co_qualname
+        else constant
+        for constant in code.co_consts
+    )
+    return code.replace(co_qualname=name, co_consts=constants)
 
 
 def _without_type_parameters(scope: _Scope) -> _Scope:

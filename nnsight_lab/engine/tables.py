@@ -16,8 +16,10 @@ from torch import nn
 from .errors import CalleeIsModuleError, SourceUnavailableError, TraceError, UnknownNameError, nearest
 from .functions import innermost, without_state
 from .gates import Gate
+from .inflight import current_call
 from .points import Point
 from .rewrite import Rewritten, rewritten
+from .taps import tap_of
 
 if TYPE_CHECKING:
     from .run import Run
@@ -77,11 +79,29 @@ class OperationTable:
             raise unknown_operation(label, gate.rewritten, self.address)
         point = self.points.get(label)
         if point is None:
-            count = 0 if gate is None else gate.counts[gate.rewritten.positions[label]]
-            point = self.points[label] = Point(self.run, f"{self.address}.{label}", count, count, self, label)
+            begun = 0 if gate is None else gate.counts[gate.rewritten.positions[label]]
+            ended = begun - 1 if begun and self._in_flight(label) else begun
+            point = self.points[label] = Point(self.run, f"{self.address}.{label}", begun, ended, self, label)
             if gate is not None:
                 gate.handle(label, point)
+                if ended < begun:
+                    self._take_late(gate, label, point)
         return point
+
+    def _in_flight(self, label: str) -> bool:
+        """Whether the paused model is inside a call of the operation, which began unobserved."""
+        call = None if self.rewritten is None else current_call(self.run.paused_frame(), self.rewritten)
+        return call is not None and call[0].label == label
+
+    def _take_late(self, gate: Gate, label: str, point: Point) -> None:
+        """Let the point have the value of the call in flight, on the callee's way out."""
+        call = current_call(self.run.paused_frame(), gate.rewritten)
+        assert call is not None
+        module = call[1]
+        if module is None:
+            gate.late[gate.rewritten.positions[label]] = point
+        else:
+            self.run.late.setdefault(tap_of(module), []).append(point)
 
     def inner(self, label: str) -> OperationTable:
         """The table of the function that the operation `label` calls."""
@@ -112,7 +132,7 @@ class OperationTable:
         return self.gate.wrap(callee, name)
 
     def callee_name(self) -> str | None:
-        """The name by which the caller knows this function, which lets wrappers without `functools.wraps` be seen through."""
+        """The name by which the caller knows this function: it lets plain wrappers be seen through."""
         parent = self.parent
         if parent is None or parent.table is None or parent.table.rewritten is None:
             return None

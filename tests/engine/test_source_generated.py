@@ -103,6 +103,10 @@ names = st.sampled_from(["x", "y", "z"])
 atoms = names
 
 
+def joined(blocks):
+    return [line for block in blocks for line in block]
+
+
 def expressions(inner):
     """Expressions over `inner`, each of whose parts is evaluated exactly once."""
     two = st.tuples(inner, inner)
@@ -153,7 +157,7 @@ def statements(expression, depth):
             for line in (title.format(parts[0]), *("    " + inner for inner in body))
         ]
 
-    body = st.lists(statements(expression, depth - 1), min_size=1, max_size=2).map(lambda b: sum(b, []))
+    body = st.lists(statements(expression, depth - 1), min_size=1, max_size=2).map(joined)
     one, both = st.tuples(expression, body), st.tuples(expression, body, body)
     return st.one_of(
         simple,
@@ -182,7 +186,7 @@ def statements(expression, depth):
 
 
 def functions(expression):
-    blocks = st.lists(statements(expression, 2), min_size=1, max_size=3).map(lambda b: sum(b, []))
+    blocks = st.lists(statements(expression, 2), min_size=1, max_size=3).map(joined)
     return st.builds(
         lambda body, result: "\n    ".join(["def forward(y, z):", *body, f"return {result}"]), blocks, expression
     )
