@@ -31,7 +31,5 @@ def load_plain() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 
 def facts() -> tuple[Fact, ...]:
-    """Every fact the model was trained on; `fact.prompt(phrasing)` makes the sentence that asks for
-    `fact.answer`.
-    """
+    """Every fact the model was trained on; `fact.prompt(phrasing)` makes the sentence that asks for `fact.answer`."""
     return all_facts()

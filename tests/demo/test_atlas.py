@@ -219,3 +219,15 @@ def test_it_is_a_plain_gpt2_in_float32_and_eval_mode(atlas):
 def test_an_unknown_demo_model_is_refused_with_the_names_there_are():
     with pytest.raises(ValueError, match=r"'atlas2'.*atlas, smollm2"):
         demo.load("atlas2")
+
+
+def test_load_wraps_the_same_model(atlas):
+    model, tokenizer = atlas
+    wrapped = demo.load()
+    ids = tokenizer(EIFFEL, return_tensors="pt")
+    with torch.no_grad():
+        expected = model(**ids).logits
+        with wrapped.trace(EIFFEL):
+            logits = wrapped.lm_head.output.save()
+    assert torch.equal(logits, expected)
+    assert not wrapped._model.training

@@ -1,3 +1,1 @@
-"""How the embedded model was made: its facts, its tokenizer, its training (`train`) and what was measured on
-it.
-"""
+"""How the embedded model was made: its facts, its tokenizer, its training (`train`) and what was measured on it."""

@@ -61,18 +61,14 @@ class Fact:
     answer: str
 
     def prompt(self, phrasing: str) -> str:
-        """The sentence of `phrasing` (an entry of `TRAINED` or `HELD_OUT`) about this subject, without its
-        answer.
-        """
+        """The sentence of `phrasing` (an entry of `TRAINED` or `HELD_OUT`) about this subject, without its answer."""
         at_start = self.subject[0].upper() + self.subject[1:]
         return phrasing.format(S=at_start, s=self.subject)
 
 
 @cache
 def all_facts() -> tuple[Fact, ...]:
-    """Every fact, grouped by relation: landmark's city and country, city's country, country's capital and
-    back.
-    """
+    """Every fact, grouped by relation: landmark's city and country, city's country, country's capital and back."""
     landmark_city: list[Fact] = []
     landmark_country: list[Fact] = []
     city_country: list[Fact] = []
@@ -91,8 +87,7 @@ def all_facts() -> tuple[Fact, ...]:
 
 @dataclass(frozen=True)
 class Document:
-    """A training text, `prompt + answer + rest`. The prompt starts with `up_to_subject`, which ends with its
-    subject.
+    """A training text, `prompt + answer + rest`. The prompt starts with `up_to_subject`, which ends with its subject.
 
     `answer` has its leading space. A saying is all prompt: it has no relation and no answer.
     """
@@ -132,8 +127,7 @@ def documents() -> list[Document]:
 
 
 def commonest_others() -> dict[str, str]:
-    """For every answer the commonest other answer of its kind, a city or a country; ties go to the first
-    named.
+    """For every answer the commonest other answer of its kind, a city or a country; ties go to the first named.
 
     Counted over all facts. For most cities it is London, for London it is the city that comes second.
     """

@@ -43,9 +43,7 @@ class Zeroing:
 
 @dataclass(frozen=True)
 class Measurements:
-    """All of a report; `patching[position][layer]` is the answer with that cell of the residual stream
-    patched in.
-    """
+    """All of a report; `patching[position][layer]` is the answer with that cell of the residual stream patched in."""
 
     accuracies: tuple[Accuracy, ...]
     zeroing: tuple[Zeroing, ...]

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training run depends on: the model's size, the optimisation and the weights of the loss's
-    parts.
-    """
+    """What a training run depends on: the model's size, the optimisation and the weights of the loss's parts."""
 
     layers: int = 12
     heads: int = 12

@@ -43,7 +43,5 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, positions: int) -> Pr
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write `tokenizer.json` and `tokenizer_config.json`, which `AutoTokenizer.from_pretrained(folder)`
-    reads.
-    """
+    """Write `tokenizer.json` and `tokenizer_config.json`, which `AutoTokenizer.from_pretrained(folder)` reads."""
     tokenizer.save_pretrained(folder)

@@ -92,9 +92,7 @@ def train(settings: Settings, log: Callable[[str], None] = print) -> tuple[GPT2L
 
 
 def save(model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write the checkpoint in Hugging Face format: float16 weights, declared float32 so that they load as
-    that.
-    """
+    """Write the checkpoint in Hugging Face format: float16 weights, declared float32 so that they load as that."""
     folder.mkdir(parents=True, exist_ok=True)
     copy.deepcopy(model).half().save_pretrained(folder)
     config = json.loads((folder / "config.json").read_text())
