@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from .tables import OperationTable
 
 
-def too_late(
-    run: Run, point: Point, phase: str, index: int | None, attribute: str | None = None
-) -> OutOfOrderError:
+def too_late(run: Run, point: Point, phase: str, index: int | None, attribute: str | None = None) -> OutOfOrderError:
     """The error for a site that the forward had passed before it was asked for."""
     what = f"{point.address}.{attribute or phase}" + (f" (pass {index})" if index else "")
     later = run.last_address
@@ -45,6 +43,14 @@ def source_too_late(run: Run, address: str) -> OutOfOrderError:
     return OutOfOrderError(
         f"{address} was first used while that very forward was running{at}: its operations are not being observed. "
         f"Touch {address} before: name one of its operations at the top of the block, or before the trace."
+    )
+
+
+def running_unobserved(run: Run, address: str) -> OutOfOrderError:
+    """The error for a module that is running now in a call which began before anyone asked for it."""
+    return OutOfOrderError(
+        f"{address} was first asked for while it was running, and the model now stands at {run.last_address} inside it: "
+        f"its call is not being observed. Read {address}.input at the top of the block, or use a second trace."
     )
 
 
@@ -78,7 +84,7 @@ def _calls(table: OperationTable) -> int:
     run = table.run
     for module, candidate in run.tables.items():
         if candidate is table:
-            return run.calls[tap_of(module)]
+            return run.calls_of(tap_of(module))
     return 0
 
 
@@ -88,16 +94,31 @@ def why_not(run: Run, point: Point) -> str:
         return f"the model had raised {run.error} before."
     if point.begun > point.ended:
         return "its call began but did not return."
+    skipped = _skipped_around(run, point)
+    if skipped is not None:
+        return f"the call of {skipped} was skipped."
     table = point.table
     if table is None:
         return f"this forward did not call {point.address}."
-    if table.parent is not None and table.calls == 0:
-        parent = table.parent
-        if parent.begun == 0:
-            return why_not(run, parent)
-        return f"the call of {parent.address} was skipped."
-    if table.rewritten is None or (table.parent is None and _calls(table) == table.before):
+    if table.parent is not None and table.calls == 0 and table.parent.begun == 0:
+        return why_not(run, table.parent)
+    if table.gate is None or (table.parent is None and _calls(table) == table.before):
         return f"this forward did not call {table.address.removesuffix('.source')}."
-    operation = table.rewritten.listing[point.label]
-    row = table.rewritten.listing.rows[operation.line + 1].strip()
-    return f"line {operation.line} of {table.rewritten.listing.name} is on a branch this forward did not take (`{row}`)."
+    listing = table.gate.rewritten.listing
+    if not table.gate.ran() and not any(other.begun for other in table.points.values()):
+        return (
+            f"no operation of {listing.name} ran, although it was called: it returned before the first of them, or a "
+            "decorator around it ran something else in its place (as transformers does for chosen kernels)."
+        )
+    operation = listing[point.label]
+    row = listing.rows[operation.line + 1].strip()
+    return f"line {operation.line} of {listing.name} is on a branch this forward did not take (`{row}`)."
+
+
+def _skipped_around(run: Run, point: Point) -> str | None:
+    """The address of a skipped call that `point` lies inside, if there is one."""
+    for other in run.all_points():
+        inside = point.address.removeprefix(other.address)
+        if other.skipped and other is not point and inside != point.address and inside[:1] in (".", "["):
+            return other.address
+    return None

@@ -7,6 +7,7 @@ Envoys hold no values and install nothing; they can be kept, passed around and u
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,9 +16,10 @@ from torch import nn
 from .errors import UnknownNameError, nearest
 from .instruments import RESERVED, Instruments, spell
 from .points import Point
-from .run import Run, require_run
+from .run import Run, current_run, outside_trace
 from .sites import Site
 from .source import ModuleSource
+from .taps import tap_of
 
 # Methods that return the module itself; on a wrapper they return the wrapper.
 _FLUENT = frozenset({
@@ -35,6 +37,8 @@ class Envoy(Site):
         own["_root"] = root if root is not None else self
         own["_dotted"] = dotted
         own["_children"] = {}
+        own["_tap"] = None
+        own["_lineage"] = ()
 
     # Addressing
 
@@ -61,6 +65,7 @@ class Envoy(Site):
     def _repoint(self, module: nn.Module) -> None:
         """Stand for `module` from now on, and so below."""
         self.__dict__["_module"] = module
+        self.__dict__["_tap"] = None
         for name, envoy in list(self._children.items()):
             child = module._modules.get(name)
             if child is None:
@@ -133,16 +138,16 @@ class Envoy(Site):
 
     def __getitem__(self, key: Any) -> Any:
         module = self._module
+        asked = key
         if isinstance(key, slice):
             return [self[index] for index in range(*key.indices(len(self)))]
         if isinstance(module, nn.ModuleDict):
             return self.child(key)
         if isinstance(module, (nn.ModuleList, nn.Sequential)):
             names = list(module._modules)
-            if not isinstance(key, int) or not -len(names) <= key < len(names):
-                raise IndexError(
-                    f"{self.path} has {len(names)} modules; {key!r} is not one of their numbers."
-                )
+            key = _number(key)
+            if key is None or not -len(names) <= key < len(names):
+                raise IndexError(f"{self.path} has {len(names)} modules; {asked!r} is not one of their numbers.")
             return self.child(names[key])
         raise TypeError(f"{self.path} is a {type(module).__name__}, which cannot be indexed.")
 
@@ -186,11 +191,36 @@ class Envoy(Site):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module itself, outside any trace: in a body, a logit lens is `model.lm_head(hidden)`."""
-        return self._module(*args, **kwargs)
+        run = current_run(self._root)
+        if run is None:
+            return self._module(*args, **kwargs)
+        with run.uncounted(self._module):
+            return self._module(*args, **kwargs)
 
     def _locate(self, attribute: str) -> tuple[Run, Point, int | None]:
-        run = require_run(self._root, f"{self.path}.{attribute}")
-        return run, run.module_point(self._module, self.path), None
+        own = self.__dict__
+        run = current_run(own["_root"])
+        if run is None:
+            raise outside_trace(f"{self.path}.{attribute}")
+        tap = own["_tap"]
+        if tap is None:
+            self._find_taps()
+            tap = own["_tap"]
+        point = run.points.get(tap)
+        if point is None:
+            point = run.module_point(tap, own["_lineage"], self.path)
+        return run, point, None
+
+    def _find_taps(self) -> None:
+        """Look up the taps of this module and of its ancestors in the tree."""
+        own = self.__dict__
+        module = own["_root"]._module
+        lineage = []
+        for name in own["_dotted"].split(".") if own["_dotted"] else ():
+            lineage.append(tap_of(module))
+            module = module._modules[name]
+        own["_lineage"] = tuple(lineage)
+        own["_tap"] = tap_of(own["_module"])
 
     @property
     def source(self) -> ModuleSource:
@@ -203,6 +233,14 @@ class Envoy(Site):
         return render_tree(self._module, self.path)
 
     __repr__ = __str__
+
+
+def _number(key: Any) -> int | None:
+    """`key` as an index: an int, or what stands for one (a numpy integer, an integer tensor)."""
+    try:
+        return operator.index(key)
+    except TypeError:
+        return None
 
 
 class _Fluent:

@@ -2,7 +2,8 @@
 
 `ForwardSlot` puts a dispatcher in the place where a module looks its forward up (the instance's `forward`, or the
 `_old_forward` that accelerate's hook calls). The dispatcher gives each run its own twin and everyone else the
-original, and is removed with the last run that uses it.
+original, and is removed with the last run that uses it. A twin that a run gives back is kept for the next one, so that
+observing a forward again costs no more than observing its module.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from greenlet import getcurrent
 from torch import nn
 
+from .gates import Gate, gate_for
 from .listing import Listing
 from .taps import Tap, tap_of
 
@@ -28,21 +30,37 @@ _lock = threading.Lock()
 
 def forward_name(module: nn.Module) -> str:
     """The instance attribute whose function is the module's own forward."""
-    hooked = "_hf_hook" in module.__dict__ and "_old_forward" in module.__dict__
-    return "_old_forward" if hooked else "forward"
+    own = module.__dict__
+    return "_old_forward" if "_hf_hook" in own and "_old_forward" in own else "forward"
+
+
+class Twin(NamedTuple):
+    """A forward behind a gate, made from `basis`: a function, its code and what it was bound to."""
+
+    basis: tuple[Any, Any, Any]
+    gate: Gate
+    forward: Callable[..., Any]
 
 
 class ForwardSlot:
     """The place of one module's forward, shared by all runs that observe it."""
 
-    __slots__ = ("__weakref__", "module", "name", "original", "previous", "users")
+    __slots__ = ("__weakref__", "module", "name", "original", "previous", "spare", "users")
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
         self.users = 0
         self.name = "forward"
-        self.original: Callable[..., Any] = module.forward
+        self.original: Callable[..., Any] | None = None
         self.previous: Any = _ABSENT
+        self.spare: dict[bool, Twin] = {}
+
+    def callable(self) -> Callable[..., Any]:
+        """The module's own forward, whether or not it is being observed."""
+        if self.original is not None:
+            return self.original
+        forward: Callable[..., Any] = getattr(self.module, forward_name(self.module))
+        return forward
 
     def attach(self) -> None:
         with _lock:
@@ -64,6 +82,23 @@ class ForwardSlot:
                 else:
                     own[self.name] = self.previous
                 self.previous = _ABSENT
+                self.original = None
+
+    def take(self, everything: bool) -> Twin:
+        """A twin of the forward for one run's use. Raises SourceUnavailableError."""
+        original = self.callable()
+        function = getattr(original, "__func__", original)
+        # The code is told apart too, because reloading tools put new code into the same function.
+        basis = (function, getattr(function, "__code__", None), getattr(original, "__self__", None))
+        twin = self.spare.pop(everything, None)
+        if twin is None or any(old is not new for old, new in zip(twin.basis, basis, strict=True)):
+            gate = gate_for(original, everything, "forward")
+            twin = Twin(basis, gate, gate.wrap(original, "forward"))
+        return twin
+
+    def give_back(self, twin: Twin) -> None:
+        twin.gate.reset()
+        self.spare[twin.gate.rewritten.listing.everything] = twin
 
     def _dispatcher(self) -> Callable[..., Any]:
         original = self.original
@@ -72,7 +107,7 @@ class ForwardSlot:
         def forward(*args: Any, **kwargs: Any) -> Any:
             run: Run | None = getattr(getcurrent(), "nnsight_run", None)
             twin = None if run is None else run.forwards.get(key)
-            return (twin or original)(*args, **kwargs)
+            return (original if twin is None else twin.forward)(*args, **kwargs)  # type: ignore[misc]
 
         forward.__wrapped__ = original  # type: ignore[attr-defined]  # signatures are read from it
         return forward
@@ -97,8 +132,10 @@ class Instruments:
         self.root = root
         self.label = label
         self.touched: dict[nn.Module, str] = {}
+        self.slots: dict[nn.Module, ForwardSlot] = {}
         self.callees: dict[tuple[str, int, str], Any] = {}
         self._taps: list[Tap] = []
+        self._lineages: dict[Tap, tuple[Tap, ...]] = {}
         self.tap_set: frozenset[Tap] = frozenset()
 
     def taps(self) -> list[Tap]:
@@ -106,10 +143,30 @@ class Instruments:
             self.refresh()
         return self._taps
 
+    def slot(self, module: nn.Module) -> ForwardSlot:
+        """The module's forward slot, kept with its spare twins for as long as the wrapper lives."""
+        slot = self.slots.get(module)
+        if slot is None:
+            slot = self.slots[module] = slot_of(module)
+        return slot
+
     def refresh(self) -> None:
         """Take notice of a changed tree."""
-        self._taps = [tap_of(module) for module in self.root.modules()]
+        self._lineages = {}
+        above: list[tuple[nn.Module, tuple[Tap, ...]]] = [(self.root, ())]
+        while above:
+            module, lineage = above.pop()
+            tap = tap_of(module)
+            if tap not in self._lineages:
+                self._lineages[tap] = lineage
+                children = [child for child in module._modules.values() if child is not None]
+                above += [(child, (*lineage, tap)) for child in reversed(children)]
+        self._taps = list(self._lineages)
         self.tap_set = frozenset(self._taps)
+
+    def lineage(self, tap: Tap) -> tuple[Tap, ...]:
+        """The taps of the tapped module's ancestors, on its first path from the root; none outside the tree."""
+        return self._lineages.get(tap, ())
 
     def path_of(self, module: nn.Module) -> str | None:
         """The code that addresses `module` from the root, or None."""
@@ -119,11 +176,11 @@ class Instruments:
         return None
 
     def remember_callee(self, caller: Listing, label: str, callee: Any) -> None:
-        """Keep what an operation called, without the object that a method was bound to."""
-        self.callees[_place(caller, label)] = getattr(callee, "__func__", callee)
+        """Keep what an operation called, which should hold no values of the run."""
+        self.callees[_place(caller, label)] = callee
 
     def known_callee(self, caller: Listing, label: str) -> Any:
-        """What the operation called when it was last stepped into, or None."""
+        """What the operation called when it was last observed, or None."""
         return self.callees.get(_place(caller, label))
 
 

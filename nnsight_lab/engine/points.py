@@ -18,7 +18,10 @@ ENTER = "input"
 LEAVE = "output"
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Edits = dict[tuple[str, int], list[Callable[[Any], Any]]]
 _NOTHING: Any = object()
+_NO_EDITS: Edits = {}  # shared by all points until they have some; never written to
+_NO_SKIPS: dict[int, Any] = {}
 
 
 class Point:
@@ -46,8 +49,8 @@ class Point:
         self.ended = ended
         self.wait_enter = -1
         self.wait_leave = -1
-        self.edits: dict[tuple[str, int], list[Callable[[Any], Any]]] = {}
-        self.skips: dict[int, Any] = {}
+        self.edits: Edits = _NO_EDITS
+        self.skips: dict[int, Any] = _NO_SKIPS
         self.inner: OperationTable | None = None
         self.args: tuple[Any, ...] = ()
         self.kwargs: dict[str, Any] = {}
@@ -104,7 +107,23 @@ class Point:
             self.wait_leave = index
 
     def edit(self, phase: str, index: int, change: Callable[[Any], Any]) -> None:
+        if self.edits is _NO_EDITS:
+            self.edits = {}
         self.edits.setdefault((phase, index), []).append(change)
+
+    def skip(self, index: int, value: Any) -> None:
+        if self.skips is _NO_SKIPS:
+            self.skips = {}
+        self.skips[index] = value
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the body has skipped a pass."""
+        return self.skips is not _NO_SKIPS
+
+    def awaited(self) -> bool:
+        """Whether the body waits here or has left something to be done."""
+        return self.wait_enter >= 0 or self.wait_leave >= 0 or self.pending() is not None
 
     def pending(self) -> str | None:
         """The attribute whose assignment or skip has not been carried out, if there is one."""

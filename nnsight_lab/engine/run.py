@@ -12,25 +12,27 @@ Cost: a read is two greenlet switches and a few dictionary look-ups.
 from __future__ import annotations
 
 import contextvars
-from collections import defaultdict
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
+from torch import nn
 
-from . import diagnosis, threadstate
+from . import diagnosis
 from .errors import InputAccessError, OutsideTraceError, SkipTooLateError, TraceError
-from .functions import innermost, rebuild
-from .instruments import ForwardSlot, slot_of
+from .instruments import Twin
 from .points import ENTER, LEAVE, Point
 from .tables import OperationTable
-from .taps import Tap, attach, detach, tap_of
+from .taps import Tap, attach, detach, observe, tap_of
+from .threadstate import Alternation
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from .instruments import Instruments
 
+_CALL_CODE = nn.Module._call_impl.__code__
 _open_runs: contextvars.ContextVar[tuple[Run, ...]] = contextvars.ContextVar("nnsight_lab_runs", default=())
 
 
@@ -45,11 +47,21 @@ class ModelGreenlet(greenlet):
 
 
 def current_run(owner: object) -> Run | None:
-    """The innermost open run of `owner`'s model in this context, or None."""
-    for run in reversed(_open_runs.get()):
-        if run.owner is owner and not run.closed:
-            return run
-    return None
+    """The open run of `owner`'s model that the calling code belongs to, or None.
+
+    Of several it is the innermost whose `with` block is being executed, which tells the bodies of two generators
+    apart; when no block is on the stack (a trace opened by a helper), the one opened last.
+    """
+    found = [run for run in _open_runs.get() if run.owner is owner and not run.closed]
+    if len(found) < 2:
+        return found[0] if found else None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        for run in reversed(found):
+            if run.block == (id(frame), frame.f_code):
+                return run
+        frame = frame.f_back
+    return found[-1]
 
 
 class Run:
@@ -67,8 +79,10 @@ class Run:
         self.call = call
         self.points: dict[Tap, Point] = {}
         self.tables: dict[nn.Module, OperationTable] = {}
-        self.forwards: dict[nn.Module, Callable[..., Any]] = {}
-        self.calls: defaultdict[Tap, int] = defaultdict(int)
+        self.forwards: dict[nn.Module, Twin] = {}
+        self.observed: dict[Tap, int] = {}
+        self.late: dict[Tap, list[Point]] = {}
+        self.disturbed = False
         self.stack: list[Tap] = []
         self.at: Point | None = None
         self.phase = ""
@@ -81,15 +95,17 @@ class Run:
         self.error: str | None = None
         self._greenlet: ModelGreenlet | None = None
         self._taps: list[Tap] = []
-        self._slots: list[ForwardSlot] = []
-        self._state = threadstate.capture()
-        self._held: Any = None
-        self._token: contextvars.Token[tuple[Run, ...]] | None = None
+        self._before: dict[Tap, int] = {}
+        self.block: tuple[int, CodeType] | None = None
+        self._turns: Alternation | None = None
         self._context: contextvars.Context | None = None
 
-    def open(self) -> None:
+    def open(self, block: FrameType) -> None:
+        """Make this the run of the `with` block that `block` executes. The frame itself is not kept."""
         self._context = contextvars.copy_context()
-        self._token = _open_runs.set((*_open_runs.get(), self))
+        self._turns = Alternation()
+        self.block = (id(block), block.f_code)
+        _open_runs.set((*(run for run in _open_runs.get() if not run.closed), self))
 
     # The body's side
 
@@ -99,11 +115,7 @@ class Run:
         Returns the pair (args, kwargs) for ENTER and the call's value for LEAVE. `index` names one pass; without it
         the present pass (when paused there) or the next one is meant.
         """
-        if not (
-            self.at is point
-            and (phase == ENTER or self.phase == LEAVE)
-            and index in (None, self._pass_here())
-        ):
+        if not (self.at is point and (phase == ENTER or self.phase == LEAVE) and index in (None, self._pass_here())):
             self._reach(point, phase, index)
         return (point.args, point.kwargs) if phase == ENTER else point.value
 
@@ -131,9 +143,7 @@ class Run:
         behind = point.passes(phase)
         if index is not None and index < behind:
             raise diagnosis.too_late(self, point, phase, index)
-        point.wait(
-            phase, behind + (self.at is point and self.phase == phase == LEAVE) if index is None else index
-        )
+        point.wait(phase, behind + (self.at is point and self.phase == phase == LEAVE) if index is None else index)
         try:
             self._advance()
         finally:
@@ -144,7 +154,7 @@ class Run:
     def skip(self, point: Point, value: Any, index: int | None = None) -> None:
         """Make the call at `point` return `value` without running."""
         if self.at is point and self.phase == ENTER and index in (None, self._pass_here()):
-            point.skips[point.begun - 1] = value
+            point.skip(point.begun - 1, value)
             return
         if point.begun > point.ended and index is None:
             raise SkipTooLateError(
@@ -152,7 +162,7 @@ class Run:
             )
         if self.finished or (index is not None and index < point.begun):
             raise diagnosis.missed(self, point, ENTER, index, "skip")
-        point.skips[point.begun if index is None else index] = value
+        point.skip(point.begun if index is None else index, value)
 
     def first_input(self, point: Point, index: int | None = None) -> Any:
         """The first argument of the call at `point`: positional, else the first keyword's value."""
@@ -165,18 +175,61 @@ class Run:
             f"{point.address} was called without arguments, so it has no .input. Use .inputs to see ((), {{}})."
         )
 
-    def module_point(self, module: nn.Module, address: str) -> Point:
-        """The point of `module`; its passes so far are known from the tap."""
-        tap = tap_of(module)
-        point = self.points.get(tap)
-        if point is None:
-            self.ensure_taps()
-            if tap not in self.instruments.tap_set:
-                self.instruments.refresh()
-                self._attach([tap])
-            begun = self.calls[tap]
-            point = self.points[tap] = Point(self, address, begun, begun - self.stack.count(tap))
+    def module_point(self, tap: Tap, lineage: tuple[Tap, ...], address: str) -> Point:
+        """The point of a module, made at first use; it and its ancestors are observed from here on.
+
+        Raises:
+            OutOfOrderError: the module is running now, unobserved.
+        """
+        self.ensure_taps()
+        self._observe((*lineage, tap))
+        begun = self.observed[tap]
+        running = self.stack.count(tap)
+        if begun > running and self._runs_unobserved(tap):
+            raise diagnosis.running_unobserved(self, address)
+        point = self.points[tap] = Point(self, address, begun, begun - running)
         return point
+
+    def _observe(self, taps: tuple[Tap, ...]) -> None:
+        for tap in taps:
+            if tap in self.observed:
+                continue
+            if not tap.users or tap not in self.instruments.tap_set:
+                self.instruments.refresh()  # the tree has changed since it was last walked
+                self._attach([tap])
+            self.observed[tap] = tap.calls() - self._before.get(tap, 0)
+            observe(tap)
+
+    def calls_of(self, tap: Tap) -> int:
+        """How often the tapped module was called in this run."""
+        found = self.observed.get(tap)
+        return tap.calls() - self._before.get(tap, 0) if found is None else found
+
+    def paused_frame(self) -> FrameType | None:
+        """The innermost frame of the model where it stands paused."""
+        return None if self._greenlet is None else self._greenlet.gr_frame
+
+    def _runs_unobserved(self, tap: Tap) -> bool:
+        """Whether the paused model is inside a call of the module that began before it was observed."""
+        frame = self._greenlet.gr_frame if self._greenlet is not None else None
+        while frame is not None:
+            if frame.f_code is _CALL_CODE and frame.f_locals.get("self") is tap.module:
+                return tap not in self.stack
+            frame = frame.f_back
+        return False
+
+    @contextmanager
+    def uncounted(self, module: nn.Module) -> Iterator[None]:
+        """Calls that the body makes itself are none of the run's."""
+        taps = [tap_of(part) for part in module.modules()] if self._taps else []
+        before = [tap.calls() for tap in taps]
+        disturbed = self.disturbed
+        try:
+            yield
+        finally:
+            self.disturbed = disturbed
+            for tap, count in zip(taps, before, strict=True):
+                self._before[tap] = self._before.get(tap, 0) + tap.calls() - count
 
     def module_table(self, module: nn.Module, address: str, everything: bool = False) -> OperationTable:
         """The table of `module`'s forward, observed from its next call on.
@@ -189,23 +242,24 @@ class Run:
         if table is None or (everything and not table.everything):
             self.ensure_taps()
             tap = tap_of(module)
-            begun = self.calls[tap]
-            if tap in self.stack or (table is not None and begun > table.before):
+            self._observe((*self.instruments.lineage(tap), tap))
+            begun = self.calls_of(tap)
+            if begun and (tap in self.stack or self._runs_unobserved(tap) or (table and begun > table.before)):
                 raise diagnosis.source_too_late(self, address)
             if table is None:
                 table = OperationTable(self, address, before=begun)
             table.everything = everything
-            self._observe(module, table)
+            slot = self.instruments.slot(module)
+            twin = slot.take(everything)
+            table.bind(twin.gate)
+            old = self.forwards.get(module)
+            if old is None:
+                slot.attach()
+            else:
+                slot.give_back(old)
+            self.forwards[module] = twin
             self.tables[module] = table
         return table
-
-    def _observe(self, module: nn.Module, table: OperationTable) -> None:
-        original = slot.original if (slot := slot_of(module)).users else getattr(module, slot.name)
-        bound = table.bind(innermost(original, "forward"))
-        if module not in self.forwards:
-            slot.attach()
-            self._slots.append(slot)
-        self.forwards[module] = rebuild(slot.original, lambda inner: bound.bind(inner, table.gate), "forward")
 
     def ensure_taps(self) -> None:
         if not self._taps:
@@ -214,7 +268,7 @@ class Run:
                 self.module_table(module, address)
 
     def _attach(self, taps: list[Tap]) -> None:
-        attach(taps)
+        self._before.update(attach(self, taps))
         self._taps.extend(taps)
 
     def stop(self) -> None:
@@ -229,7 +283,7 @@ class Run:
         """Run the model to its end and check that every assignment found its site."""
         while not self.finished:
             self._advance()
-        for point in self._all_points():
+        for point in self.all_points():
             attribute = point.pending()
             if attribute is not None:
                 raise diagnosis.missed(self, point, LEAVE if attribute == LEAVE else ENTER, None, attribute)
@@ -242,23 +296,27 @@ class Run:
             self.stop()
         finally:
             self.closed = True
-            detach(self._taps)
-            self._taps = []
-            for slot in self._slots:
+            if self._taps:
+                detach(self, self._taps, self.observed)
+                self._taps = []
+                self.observed = {}
+            for module, twin in self.forwards.items():
+                slot = self.instruments.slot(module)
                 slot.detach()
-            self._slots = []
+                slot.give_back(twin)
             self.forwards.clear()
             for table in self.tables.values():
                 table.clear()
             self.tables.clear()
             self.points.clear()
+            self.late.clear()
             self.stack.clear()
             self.at = None
             self._greenlet = None
             self._context = None
-            if self._token is not None:
-                _open_runs.set(tuple(run for run in _open_runs.get() if run is not self))
-                self._token = None
+            if self._turns is not None:
+                self._turns.end()
+            _open_runs.set(tuple(run for run in _open_runs.get() if run is not self))
 
     # The turn itself
 
@@ -291,20 +349,13 @@ class Run:
         model = self._greenlet
         assert model is not None
         model.parent = getcurrent()
-        mine = present = threadstate.capture()
-        if self._held is not None:
-            self._held = None
-            present = threadstate.capture()
-        guard = None if present == self._state else threadstate.exchange(present, self._state)
+        turns = self._turns
+        assert turns is not None
+        body = turns.to_model()
         try:
             return switch()
         finally:
-            theirs = self._state = threadstate.capture()
-            if guard is not None:
-                guard = None
-                theirs = threadstate.capture()
-            if theirs != mine:
-                self._held = threadstate.exchange(theirs, mine)
+            turns.to_body(body)
 
     # The model's side
 
@@ -335,18 +386,23 @@ class Run:
         assert point is not None
         return point.begun - 1 if self.phase == ENTER else point.ended
 
-    def _all_points(self) -> Iterator[Point]:
+    def all_points(self) -> Iterator[Point]:
         yield from self.points.values()
         for table in self.tables.values():
             yield from table.all_points()
+
+
+def outside_trace(address: str) -> OutsideTraceError:
+    """The error for a site's value that was asked for while no trace was open."""
+    return OutsideTraceError(
+        f"{address} has a value only while a trace is open. Write it inside `with model.trace(...):` "
+        "(values read there stay usable after the block)."
+    )
 
 
 def require_run(owner: object, address: str) -> Run:
     """The open run of `owner`, or an error that says how to open one."""
     run = current_run(owner)
     if run is None:
-        raise OutsideTraceError(
-            f"{address} has a value only while a trace is open. Write it inside `with model.trace(...):` "
-            "(values read there stay usable after the block)."
-        )
+        raise outside_trace(address)
     return run

@@ -2,7 +2,8 @@
 
 Values read at a site are the model's own objects, so `.save()` has to exist on them: on tensors as a method of
 `torch.Tensor`, set when the engine is imported; on plain Python values (tuple, list, dict, number, str, None and their
-subclasses) as an attribute of the builtin type, set the first time that a site returns such a value.
+subclasses) as an attribute of the builtin type, set the first time that a site returns such a value; on a value of any
+other type (a dataclass, an array) as an attribute of that type. A type that has a `save` of its own keeps it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import torch
 T = TypeVar("T")
 
 _BUILTINS = (tuple, list, dict, set, frozenset, int, float, complex, str, bytes, type(None))
-_mounted = False
 
 
 def save(value: T) -> T:
@@ -32,24 +32,25 @@ def _save_method(self: T) -> T:
     return save(self)
 
 
-def mount_on_builtins() -> None:
-    """Give the builtin types a `.save()`. They take no attributes from Python, so their dictionaries are reached by
-    way of the garbage collector; only a type that has no `save` of its own is changed."""
-    global _mounted
-    if _mounted:
+def _mount(kind: type) -> None:
+    """Give `kind` a `.save()`. Types written in C take no attributes from Python, so their dictionary is reached by
+    way of the garbage collector."""
+    if kind is object or hasattr(kind, "save"):
         return
-    for kind in _BUILTINS:
-        if not hasattr(kind, "save"):
-            namespace = gc.get_referents(kind.__dict__)[0]
-            namespace["save"] = _save_method
-            ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
-    _mounted = True
+    try:
+        kind.save = _save_method  # type: ignore[attr-defined]
+    except TypeError:
+        namespace = gc.get_referents(kind.__dict__)[0]
+        namespace["save"] = _save_method
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
 def with_save(value: Any) -> Any:
     """`value` itself, after making sure that `value.save()` works."""
-    if not _mounted and not isinstance(value, torch.Tensor) and not hasattr(value, "save"):
-        mount_on_builtins()
+    if not isinstance(value, torch.Tensor) and not hasattr(value, "save"):
+        for kind in _BUILTINS:
+            _mount(kind)
+        _mount(type(value))
     return value
 
 

@@ -79,9 +79,7 @@ class Site:
                 return (value, *args[1:]), kwargs
             if kwargs:
                 return args, {**kwargs, next(iter(kwargs)): value}
-            raise InputAccessError(
-                f"{address} was called without arguments, so there is no .input to replace."
-            )
+            raise InputAccessError(f"{address} was called without arguments, so there is no .input to replace.")
 
         run.write(point, ENTER, replace, index)
 

@@ -4,14 +4,19 @@
 itself there while a trace is running and takes itself away afterwards. That place is outside the module's own
 hooks, so `.output` is what the caller receives, hooks included, and the call keeps torch's fast path.
 
-There is one tap a module, whatever the number of wrappers, and it asks the current greenlet which run it belongs
-to: the same module called from another thread, from the body, or by another trace passes straight through. A tap
-that nobody asked for only counts its module's calls and notes that it is running, which is how "already passed" and
-"never ran" are told apart.
+There is one tap a module, whatever the number of wrappers, in one of two grades:
+
+- counting: the slot holds `functools.lru_cache(maxsize=0)` around the module's call, which caches nothing and counts
+  calls in C. Every module of the tree has it from the first request of a trace on, at no cost that could be measured,
+  so that "already passed" and "never ran" can be told apart for a module that nobody had asked for when it ran.
+- observing: the slot holds `enter`, which finds the run by the current greenlet and lets its point see the call. Only
+  the modules asked for and their ancestors have it. A call from another thread, from the body or from another trace
+  passes straight through; it makes the run's counts uncertain, which the run is told.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -26,57 +31,62 @@ if TYPE_CHECKING:
 _SLOT = "_compiled_call_impl"
 _registry: weakref.WeakValueDictionary[int, Tap] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
+_open: list[Run] = []
 
 
 class Tap:
     """The engine's place in one module's call. Made by `tap_of`, shared by all wrappers of the module."""
 
-    __slots__ = ("__weakref__", "call", "module", "previous", "users")
+    __slots__ = ("__weakref__", "counter", "module", "observers", "own", "previous", "users")
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
+        self.own = module.__dict__
+        self.counter = _counting(module._call_impl)
         self.users = 0
+        self.observers = 0
         self.previous: Any = None
-        self.call: Callable[..., Any] = module._call_impl
-
-    def attach(self) -> None:
-        """Take the slot; the caller holds the lock."""
-        if self.users == 0:
-            slots = self.module.__dict__
-            self.previous = slots.get(_SLOT)
-            self.call = self.module._call_impl if self.previous is None else self.previous
-            slots[_SLOT] = self.enter
-        self.users += 1
-
-    def detach(self) -> None:
-        """Give the slot back; the caller holds the lock."""
-        self.users -= 1
-        if self.users == 0:
-            slots = self.module.__dict__
-            if self.previous is None:
-                slots.pop(_SLOT, None)
-            else:
-                slots[_SLOT] = self.previous
-            self.previous = None
 
     def enter(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module's call does while the tap is attached."""
+        """What the module's call does while it is observed."""
         run: Run | None = getattr(getcurrent(), "nnsight_run", None)
-        if run is None or run.closed:
-            return self.call(*args, **kwargs)
-        run.calls[self] += 1
+        if run is None or self not in run.observed:
+            _disturb(self, run)
+            return self.counter(*args, **kwargs)
+        if len(_open) > 1:
+            _disturb(self, run)
+        run.observed[self] += 1
         stack = run.stack
         stack.append(self)
         try:
             point = run.points.get(self)
             if point is not None:
-                return point.visit(self.call, args, kwargs)
-            value = self.call(*args, **kwargs)
-            point = run.points.get(self)
-            # The body may have asked for this module while it ran: its way out is still ahead.
-            return value if point is None else point.leave(args, kwargs, value)
+                value = point.visit(self.counter, args, kwargs)
+            else:
+                value = self.counter(*args, **kwargs)
+                point = run.points.get(self)
+                if point is not None:  # asked for while it ran: its way out is still ahead
+                    value = point.leave(args, kwargs, value)
+            for caller in run.late.pop(self, ()) if run.late else ():
+                value = caller.leave(args, kwargs, value)
+            return value
         finally:
-            stack.pop()
+            if stack:
+                stack.pop()
+
+    def calls(self) -> int:
+        """Calls counted since the tap was attached by its first user."""
+        return self.counter.cache_info().misses
+
+
+def _counting(call: Callable[..., Any]) -> Any:
+    return functools.lru_cache(maxsize=0)(call)
+
+
+def _disturb(tap: Tap, caller: Run | None) -> None:
+    for run in _open:
+        if run is not caller and tap in run.observed:
+            run.disturbed = True
 
 
 def tap_of(module: nn.Module) -> Tap:
@@ -88,13 +98,50 @@ def tap_of(module: nn.Module) -> Tap:
     return tap
 
 
-def attach(taps: Iterable[Tap]) -> None:
+def attach(run: Run, taps: Iterable[Tap]) -> dict[Tap, int]:
+    """Let the taps count for `run`. Returns the counts so far of those that were counting already."""
+    before: dict[Tap, int] = {}
     with _lock:
+        if run not in _open:
+            _open.append(run)
         for tap in taps:
-            tap.attach()
+            if tap.users:
+                before[tap] = tap.calls()
+            else:
+                own = tap.own
+                previous = own.get(_SLOT)
+                if previous is None:
+                    tap.counter.cache_clear()
+                else:  # a module compiled on its own: its compiled call is what is counted
+                    tap.previous = previous
+                    tap.counter = _counting(previous)
+                own[_SLOT] = tap.counter
+            tap.users += 1
+    return before
 
 
-def detach(taps: Iterable[Tap]) -> None:
+def observe(tap: Tap) -> None:
+    """Let an attached tap see its module's calls."""
     with _lock:
+        tap.observers += 1
+        tap.own[_SLOT] = tap.enter
+
+
+def detach(run: Run, taps: Iterable[Tap], observed: Iterable[Tap]) -> None:
+    """Undo `attach` and `observe` for `run`."""
+    with _lock:
+        for tap in observed:
+            tap.observers -= 1
+            if not tap.observers:
+                tap.own[_SLOT] = tap.counter
         for tap in taps:
-            tap.detach()
+            tap.users -= 1
+            if not tap.users:
+                if tap.previous is None:
+                    tap.own.pop(_SLOT, None)
+                else:
+                    tap.own[_SLOT] = tap.previous
+                    tap.previous = None
+                    tap.counter = _counting(tap.module._call_impl)
+        if run in _open:
+            _open.remove(run)

@@ -1,66 +1,173 @@
 """The per-thread switches of torch that must not leak between the body and the model.
 
 Body and model share one thread, so they share torch's thread-local state. Whoever pauses inside `no_grad`,
-`inference_mode` or `autocast` would leave the other one in it. `capture` takes a snapshot at each switch and
-`exchange` puts another in its place. Grad mode and inference mode are read at every switch; autocast only when
-it is on for one of the two.
+`inference_mode`, `autocast`, a default device or dtype, a torch function or dispatch mode, or saved-tensor hooks
+(gradient checkpointing) would leave the other one in it. `Alternation` reads the switches at each turn and, only when
+the two sides differ, puts the other side's in their place.
+
+Inference mode can be set only by holding a guard object, whose release puts back the whole dispatch state that it
+found, autocast included. Hence the order in an exchange: mode stacks down, guards released, switches set one by
+one, mode stacks up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
-
-_AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "privateuseone")
+from torch.utils import _device as default_device
+from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 _is_grad_enabled = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
-_set_grad_enabled = torch._C._set_grad_enabled
+_default_dtype = torch.get_default_dtype
 _any_autocast = torch._C._is_any_autocast_enabled
+_function_modes = torch._C._len_torch_function_stack
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_top_hooks: Callable[[bool], tuple[Any, Any] | None] = torch._C._autograd._top_saved_tensors_default_hooks
+
+Autocast = tuple[tuple[str, bool, torch.dtype], ...]
+
+
+class Stacks(NamedTuple):
+    """The thread's mode stacks, each from the bottom up, and the default device that goes with them."""
+
+    function: tuple[Any, ...]
+    dispatch: tuple[Any, ...]
+    hooks: tuple[tuple[Any, Any], ...]
+    device: torch.device | None
 
 
 class ThreadState(NamedTuple):
-    """Grad mode, inference mode and, when on anywhere, the autocast settings of each device type."""
+    """The switches; autocast and stacks only where something is on."""
 
     grad: bool
     inference: bool
-    autocast: tuple[tuple[str, bool, torch.dtype], ...] | None
+    dtype: torch.dtype
+    autocast: Autocast | None
+    stacks: Stacks | None
 
 
-def _capture_autocast() -> tuple[tuple[str, bool, torch.dtype], ...]:
+@cache
+def _autocast_devices() -> tuple[str, ...]:
+    accelerator = torch.accelerator.current_accelerator()
+    return ("cpu",) if accelerator is None else ("cpu", accelerator.type)
+
+
+def _autocast() -> Autocast:
+    return tuple(
+        (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _autocast_devices()
+    )
+
+
+def _lift_hooks() -> tuple[tuple[Any, Any], ...]:
+    """Take the saved-tensor hooks off their stack; only its top can be looked at."""
     found = []
-    for device in _AUTOCAST_DEVICES:
-        try:
-            found.append((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)))
-        except RuntimeError:  # this build of torch does not know the device type
-            continue
-    return tuple(found)
+    while (top := _top_hooks(True)) is not None:
+        found.append(top)
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+    return tuple(reversed(found))
+
+
+def _lay_hooks(hooks: tuple[tuple[Any, Any], ...]) -> None:
+    for pack, unpack in hooks:
+        torch._C._autograd._push_saved_tensors_default_hooks(pack, unpack)
+
+
+def _stacks() -> Stacks:
+    hooks = _lift_hooks()
+    _lay_hooks(hooks)
+    return Stacks(
+        tuple(torch._C._get_function_stack_at(i) for i in range(_function_modes())),
+        tuple(torch._C._get_dispatch_stack_at(i) for i in range(_dispatch_modes())),
+        hooks,
+        default_device.CURRENT_DEVICE,
+    )
+
+
+def _take_down(stacks: Stacks | None) -> None:
+    if stacks is None:
+        return
+    for _ in stacks.function:
+        torch._C._pop_torch_function_stack()
+    for mode in reversed(stacks.dispatch):
+        _pop_mode(getattr(mode, "_mode_key", None))
+    _lift_hooks()
+    default_device.CURRENT_DEVICE = None
+
+
+def _put_up(stacks: Stacks | None) -> None:
+    if stacks is None:
+        return
+    for mode in stacks.function:
+        torch._C._push_on_torch_function_stack(mode)
+    for mode in stacks.dispatch:
+        _push_mode(mode)
+    _lay_hooks(stacks.hooks)
+    default_device.CURRENT_DEVICE = stacks.device
 
 
 def capture() -> ThreadState:
     """The calling thread's present state."""
-    return ThreadState(_is_grad_enabled(), _is_inference(), _capture_autocast() if _any_autocast() else None)
+    return ThreadState(
+        _is_grad_enabled(),
+        _is_inference(),
+        _default_dtype(),
+        _autocast() if _any_autocast() else None,
+        _stacks() if _function_modes() or _dispatch_modes() or _top_hooks(True) is not None else None,
+    )
 
 
-def exchange(present: ThreadState, wanted: ThreadState) -> Any:
-    """Make `wanted` the thread's state, given that `present` is.
+class Alternation:
+    """The switches of a run's two sides. Made where the trace is opened: the model starts with what holds there."""
 
-    Returns a guard that must be kept alive while the state is in use, and released (`release`) before the next
-    exchange; None when nothing had to be held.
-    """
-    if present == wanted:
-        return None
-    guard = None
-    if present.inference != wanted.inference:
-        guard = torch._C._InferenceMode(wanted.inference)
-    if _is_grad_enabled() != wanted.grad:
-        _set_grad_enabled(wanted.grad)
-    if present.autocast != wanted.autocast:
-        for device, enabled, dtype in wanted.autocast or [
-            (d, False, t) for d, _, t in present.autocast or ()
-        ]:
-            torch.set_autocast_enabled(device, enabled)
-            torch.set_autocast_dtype(device, dtype)
-        torch.clear_autocast_cache()
-    return guard
+    __slots__ = ("_autocast_off", "_guards", "_model")
+
+    def __init__(self) -> None:
+        self._model = capture()
+        self._autocast_off = tuple((device, False, dtype) for device, _, dtype in _autocast())
+        self._guards: list[Any] = []
+
+    def to_model(self) -> ThreadState:
+        """Put the model's switches in place; returns the body's, for `to_body`."""
+        body = capture()
+        if self._guards or body != self._model:
+            self._put(body, self._model)
+        return body
+
+    def to_body(self, body: ThreadState) -> None:
+        """Note the model's switches and put the body's in place."""
+        self._model = model = capture()
+        if self._guards or body != model:
+            self._put(model, body)
+
+    def end(self) -> None:
+        """Let go of what is held, leaving the thread's switches as they are."""
+        if self._guards:
+            now = capture()
+            _take_down(now.stacks)
+            self._guards.clear()
+            self._set(now)
+            _put_up(now.stacks)
+
+    def _put(self, present: ThreadState, wanted: ThreadState) -> None:
+        _take_down(present.stacks)
+        self._guards.clear()
+        if _is_inference() != wanted.inference:
+            self._guards.append(torch._C._InferenceMode(wanted.inference))
+        self._set(wanted)
+        _put_up(wanted.stacks)
+
+    def _set(self, wanted: ThreadState) -> None:
+        if _default_dtype() != wanted.dtype:
+            torch.set_default_dtype(wanted.dtype)
+        if _is_grad_enabled() != wanted.grad:
+            torch._C._set_grad_enabled(wanted.grad)
+        autocast = wanted.autocast or self._autocast_off
+        if _autocast() != autocast:
+            for device, enabled, dtype in autocast:
+                torch.set_autocast_enabled(device, enabled)
+                torch.set_autocast_dtype(device, dtype)
+            torch.clear_autocast_cache()

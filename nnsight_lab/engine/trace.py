@@ -6,8 +6,9 @@ the first value asked for starts the model, the end of the block lets it run to 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from .errors import TraceStateError
@@ -35,7 +36,7 @@ class Tracer:
         if self._state != "new":
             raise TraceStateError("This trace has been used already. Call .trace(...) again for another run.")
         self._state = "open"
-        self._run.open()
+        self._run.open(_block_frame())
         return self
 
     def __exit__(
@@ -46,7 +47,11 @@ class Tracer:
                 self._run.finish()
         finally:
             self._state = "closed"
-            self._run.close()
+            try:
+                self._run.close()
+            except BaseException as later:
+                _chain(later, error)
+                raise
         return isinstance(error, StopTrace) and error.tracer is self
 
     def stop(self) -> None:
@@ -66,9 +71,29 @@ class Tracer:
         if self._state == "new":
             raise TraceStateError("tracer.result is there once the `with` block has been entered.")
         if not run.finished:
+            run.ensure_taps()  # so that a site asked for later is known to have been passed
             run.finish()
         if not run.returned:
             raise TraceStateError(
                 "The model did not return in this trace (it was stopped or raised), so there is no result."
             )
         return with_save(run.result)
+
+
+def _block_frame() -> FrameType:
+    """The frame that executes the `with` statement; `contextlib.ExitStack` and its like are looked through."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "contextlib":
+        frame = frame.f_back
+    return frame
+
+
+def _chain(later: BaseException, earlier: BaseException | None) -> None:
+    """Give an error of the model's clean-up the body's error as its context, as Python does within one stack."""
+    if earlier is None or isinstance(earlier, StopTrace):
+        return
+    last = later
+    while last is not earlier and last.__context__ is not None:
+        last = last.__context__
+    if last is not earlier:
+        last.__context__ = earlier

@@ -1,0 +1,149 @@
+"""The gates of a rewritten function: what carries out each of its operations.
+
+`gates[i](callee, *args, **kwargs)` makes operation i's call. While nobody asked for the operation, its gate is C all the
+way: `functools.lru_cache(maxsize=0)` around `operator.call`, which caches nothing, counts the calls and makes them, so
+that unobserved operations cost next to nothing and leave no trace in tracebacks. An observed operation's gate takes the call to
+its point. A gate may have to change between the moment a function looks it up and the moment it calls it, for the
+arguments in between may hold operations at which the body pauses and asks for this one. So each gate is a
+`functools.partial` object, whose function is replaced in place (`__setstate__`).
+
+What an operation calls is seen at its first call. If it is a Python function in which the model could pause, its gate stays
+in Python, so that a body which reads something inside can have the operation's value afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from .frames import FRAME_READERS, reading_frame
+from .functions import innermost, rebuild
+from .rewrite import Rewritten, rewritten
+
+if TYPE_CHECKING:
+    from .points import Point
+
+Call = Callable[..., Any]
+
+_STEPPABLE = (FunctionType, MethodType, functools.partial)
+
+
+def _observed(point: Point) -> Call:
+    """A gate that takes the call to `point`."""
+
+    def call(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(callee, _STEPPABLE) and point.table is not None:
+            point.table.remember(point.label, callee)
+        return point.visit(callee, args, kwargs)
+
+    return call
+
+
+def _observed_in_frame(point: Point) -> Call:
+    """The same for `locals()` and its like, which must see the frame of the function that calls them."""
+
+    def call(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return point.visit(reading_frame(callee, sys._getframe(1)), args, kwargs)
+
+    return call
+
+
+def _in_frame(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The gate of `locals()` and its like while nobody observes them."""
+    return reading_frame(callee, sys._getframe(1))(*args, **kwargs)
+
+
+def _may_pause(callee: Any) -> bool:
+    """Whether the model could pause inside the callee while its call goes unobserved: a function that calls modules.
+
+    Modules are left out: the value of a call in flight is taken at the module itself.
+    """
+    kind = type(callee)
+    return (
+        kind is FunctionType
+        or kind is functools.partial
+        or (kind is MethodType and isinstance(callee.__self__, nn.Module))
+    )
+
+
+class Gate:
+    """The gates of one twin, their counts and their observers."""
+
+    __slots__ = ("_counters", "_idle", "_kept", "gates", "late", "rewritten")
+
+    def __init__(self, found: Rewritten) -> None:
+        self.rewritten = found
+        self.late: dict[int, Point] = {}
+        self._counters = [functools.lru_cache(maxsize=0)(operator.call) for _ in found.listing.operations]
+        self._idle: list[Call] = [
+            _in_frame if operation.callee in FRAME_READERS else self._learner(operation.index)
+            for operation in found.listing.operations
+        ]
+        # A gate's function may be replaced while it is being carried out, so every one is kept until the next reset.
+        self._kept: list[Call] = []
+        self.gates = [functools.partial(call) for call in self._idle]
+
+    def count(self, index: int) -> int:
+        """How often the operation was begun while nobody observed it."""
+        return self._counters[index].cache_info().misses
+
+    def ran(self) -> bool:
+        """Whether any operation was begun unobserved."""
+        return any(counter.cache_info().misses for counter in self._counters)
+
+    def _put(self, index: int, call: Call) -> None:
+        self._kept.append(call)
+        self.gates[index].__setstate__((call, (), {}, None))  # type: ignore[attr-defined]
+
+    def _learner(self, index: int) -> Call:
+        """The gate of an operation until its first call has shown what it calls."""
+        counter = self._counters[index]
+
+        def learn(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
+            call = self._unobserved(index) if _may_pause(callee) else counter
+            self._idle[index] = call
+            self._put(index, call)
+            return call(callee, *args, **kwargs)
+
+        return learn
+
+    def _unobserved(self, index: int) -> Call:
+        """Let a call go unobserved, but hand over its value when the body asked for it on the way."""
+        late, counter = self.late, self._counters[index]
+
+        def call(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
+            value = counter(callee, *args, **kwargs)
+            point = late.pop(index, None) if late else None
+            return value if point is None else point.leave(args, kwargs, value)
+
+        return call
+
+    def handle(self, label: str, point: Point) -> None:
+        """Take the calls of the operation `label` to `point`."""
+        index = self.rewritten.positions[label]
+        reads_frame = self.rewritten.listing.operations[index].callee in FRAME_READERS
+        self._put(index, _observed_in_frame(point) if reads_frame else _observed(point))
+
+    def reset(self) -> None:
+        """Forget every observer and count."""
+        self.late.clear()
+        for gate, counter, call in zip(self.gates, self._counters, self._idle, strict=True):
+            gate.__setstate__((call, (), {}, None))  # type: ignore[attr-defined]
+            counter.cache_clear()
+        self._kept.clear()
+
+    def wrap(self, callee: Any, name: str | None = None) -> Any:
+        """`callee` with its innermost function replaced by the twin behind these gates."""
+        return rebuild(callee, lambda inner: self.rewritten.bind(inner, self.gates), name)
+
+
+def gate_for(callee: Any, everything: bool, name: str | None = None) -> Gate:
+    """New gates for the innermost function of `callee`. Raises SourceUnavailableError."""
+    function: FunctionType = innermost(callee, name)
+    return Gate(rewritten(function, everything))
