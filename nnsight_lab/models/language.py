@@ -7,6 +7,7 @@ browsed without weights. The first trace loads them; envoys that were taken befo
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
@@ -50,36 +51,34 @@ class LanguageModel(NNsight):
         **options: Any,
     ) -> None:
         if dtype is not None and torch_dtype is not None and dtype != torch_dtype:
-            raise ValueError(
-                f"dtype={dtype} and torch_dtype={torch_dtype} are two names of one option; give one."
-            )
+            raise ValueError(f"dtype={dtype} and torch_dtype={torch_dtype} are two names of one option; give one.")
         if isinstance(model, NNsight):
             model = model._model
+        if not isinstance(model, (str, os.PathLike, nn.Module)):
+            raise TypeError(
+                f"LanguageModel takes a hub name, the path of a local folder or a torch.nn.Module, not {model!r}."
+            )
         load: dict[str, Any] | None = None
         if isinstance(model, nn.Module):
             loading = dict(options, device_map=device_map, dtype=dtype or torch_dtype, automodel=automodel)
             given = sorted(key for key, value in loading.items() if value is not None)
             if given:
-                raise TypeError(
-                    f"{', '.join(given)}: options of loading, but the model was given as a module."
-                )
+                raise TypeError(f"{', '.join(given)}: options of loading, but the model was given as a module.")
             module = model
         else:
             if automodel is None:
                 from transformers import AutoModelForCausalLM as automodel
             where = os.fspath(model)
             about = {key: options[key] for key in _CONFIG_OPTIONS if key in options}
+            config = options.pop("config", None) or load_config(where, **about)
             if tokenizer is None:
                 tokenizer = load_tokenizer(where, **about)
-            config = options.pop("config", None) or load_config(where, **about)
             load = dict(options, config=config)
             if device_map is not None:
                 load["device_map"] = device_map
             if dtype is not None or torch_dtype is not None:
                 load["dtype"] = dtype if dtype is not None else torch_dtype
-            remote = (
-                {"trust_remote_code": options["trust_remote_code"]} if "trust_remote_code" in options else {}
-            )
+            remote = {"trust_remote_code": options["trust_remote_code"]} if "trust_remote_code" in options else {}
             module = build_empty(automodel, config, **remote)
             load = {"automodel": automodel, "name": where, "options": load}
         if isinstance(tokenizer, (str, os.PathLike)):
@@ -122,10 +121,8 @@ class LanguageModel(NNsight):
         Raises:
             PromptError: a prompt without tokens, text without a tokenizer, or something that is no prompt.
         """
-        if inputs is None and not keywords:
-            raise PromptError(
-                "There is nothing to run: give a prompt, model.trace('The Eiffel Tower is in')."
-            )
+        if not keywords and (inputs is None or (isinstance(inputs, Mapping) and not inputs)):
+            raise PromptError("There is nothing to run: give a prompt, model.trace('The Eiffel Tower is in').")
         self.dispatch()
         return super().trace(**prepare(self._module, self.tokenizer, inputs, keywords))
 
@@ -144,9 +141,7 @@ class LanguageModel(NNsight):
         )
 
 
-def _unpickled(
-    kind: type[LanguageModel], module: nn.Module, tokenizer: Any, name: str, load: Any
-) -> LanguageModel:
+def _unpickled(kind: type[LanguageModel], module: nn.Module, tokenizer: Any, name: str, load: Any) -> LanguageModel:
     model = kind(module, tokenizer=tokenizer, name=name)
     model.__dict__["_load"] = load
     return model

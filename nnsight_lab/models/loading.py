@@ -24,6 +24,8 @@ def _explained(name: str, what: str) -> Iterator[None]:
     """Turn a failed look-up on the hub into one sentence on what is missing and what to do."""
     try:
         yield
+    except ModelUnavailableError:
+        raise
     except OSError as error:
         reason = _unreachable(error)
         if reason is None:
@@ -57,19 +59,39 @@ def _unreachable(error: BaseException | None) -> str | None:
 
 
 def load_config(name: str, **options: Any) -> Any:
-    """The model's configuration. Raises ModelUnavailableError when offline and not cached."""
+    """The model's configuration. Raises ModelUnavailableError when offline and not cached, or when it is unreadable."""
+    import transformers
     from transformers import AutoConfig
 
     with _explained(name, "configuration"):
-        return AutoConfig.from_pretrained(name, **options)
+        try:
+            return AutoConfig.from_pretrained(name, **options)
+        except ValueError as error:
+            raise ModelUnavailableError(
+                f"{name!r} holds no configuration that transformers {transformers.__version__} can read: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
 
 
 def load_tokenizer(name: str, **options: Any) -> Any:
-    """The model's tokenizer. Raises ModelUnavailableError when offline and not cached."""
+    """The model's tokenizer. Raises ModelUnavailableError when offline and not cached, or when there is none."""
     from transformers import AutoTokenizer
 
     with _explained(name, "tokenizer"):
-        return AutoTokenizer.from_pretrained(name, **options)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name, **options)
+        except ValueError as error:
+            raise _no_tokenizer(name, str(error).splitlines()[0]) from error
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # transformers makes an empty one where it finds no file
+        raise _no_tokenizer(name, "it has no tokens")
+    return tokenizer
+
+
+def _no_tokenizer(name: str, reason: str) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"The tokenizer of {name!r} could not be had: {reason}. If the model comes without one, give it: "
+        "LanguageModel(..., tokenizer=<a tokenizer, or the name or path of one>)."
+    )
 
 
 def build_empty(automodel: Any, config: Any, **options: Any) -> nn.Module:

@@ -34,17 +34,17 @@ def prepare(module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, 
     if inputs is None:
         made: dict[str, Any] = {}
     elif isinstance(inputs, Mapping):
-        made = dict(inputs)
-    elif isinstance(inputs, str) or (
-        _is_list(inputs) and len(inputs) and all(isinstance(i, str) for i in inputs)
-    ):
+        made = {name: _as_tensor(name, value) for name, value in inputs.items()}
+    elif isinstance(inputs, str) or (_is_list(inputs) and len(inputs) and all(isinstance(i, str) for i in inputs)):
         made = _encode_text(tokenizer, [inputs] if isinstance(inputs, str) else list(inputs))
-    elif isinstance(inputs, torch.Tensor) or _is_list(inputs) or isinstance(inputs, int):
+    elif isinstance(inputs, (torch.Tensor, int)) or _is_list(inputs) or hasattr(inputs, "__array__"):
         made = _encode_ids(tokenizer, inputs)
     else:
         raise PromptError(
             f"A prompt is text, a list of texts, token ids or a mapping of tensors, not {type(inputs).__name__}."
         )
+    if not isinstance(inputs, Mapping) and "input_ids" in made:
+        _check_vocabulary(module, made["input_ids"])
     accepts = _accepted(module)
     ids = made.get("input_ids")
     if isinstance(ids, torch.Tensor) and not isinstance(inputs, Mapping):
@@ -55,17 +55,12 @@ def prepare(module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, 
     made.update(keywords)
     mask = made.get("attention_mask")
     padded = (
-        isinstance(mask, torch.Tensor)
-        and mask.dim() == 2
-        and not isinstance(inputs, Mapping)
-        and not bool(mask.all())
+        isinstance(mask, torch.Tensor) and mask.dim() == 2 and not isinstance(inputs, Mapping) and not bool(mask.all())
     )
     if padded and "position_ids" not in made and accepts is not None and "position_ids" in accepts:
         made["position_ids"] = (mask.long().cumsum(-1) - 1).clamp(min=0)
     device = _device_of(module)
-    return {
-        key: value.to(device) if isinstance(value, torch.Tensor) else value for key, value in made.items()
-    }
+    return {key: value.to(device) if isinstance(value, torch.Tensor) else value for key, value in made.items()}
 
 
 def _is_list(value: Any) -> bool:
@@ -90,13 +85,16 @@ def _encode_text(tokenizer: Any, texts: list[str]) -> dict[str, Any]:
     return {key: value.long() for key, value in encoded.items()}
 
 
-def _encode_ids(tokenizer: Any, ids: Any) -> dict[str, Any]:
+def _encode_ids(tokenizer: Any, given: Any) -> dict[str, Any]:
+    ids = _plain(given)
     if not isinstance(ids, torch.Tensor):
-        rows = ids if _is_list(ids) and len(ids) and all(_is_list(row) for row in ids) else None
-        if rows is not None and len({len(row) for row in rows}) > 1:
+        if _is_list(ids) and (not len(ids) or any(_is_list(row) and not len(row) for row in ids)):
+            raise PromptError("The prompt has no tokens; a forward needs at least one.")
+        ragged = _is_list(ids) and all(_is_list(row) for row in ids) and len({len(row) for row in ids}) > 1
+        if ragged:
             if tokenizer is None:
                 raise PromptError("Rows of token ids of different lengths need a tokenizer with a pad token.")
-            return dict(tokenizer.pad({"input_ids": [list(row) for row in rows]}, return_tensors="pt"))
+            return dict(tokenizer.pad({"input_ids": ids}, return_tensors="pt"))
         try:
             ids = torch.tensor(ids)
         except (TypeError, ValueError, RuntimeError) as error:
@@ -110,6 +108,40 @@ def _encode_ids(tokenizer: Any, ids: Any) -> dict[str, Any]:
     if ids.dim() > 2:
         raise PromptError(f"Token ids are [position] or [batch, position], not of shape {list(ids.shape)}.")
     return {"input_ids": ids.reshape(1, -1) if ids.dim() < 2 else ids}
+
+
+def _plain(ids: Any) -> Any:
+    """Arrays as tensors, and lists that hold arrays or tensors as lists of numbers."""
+    if isinstance(ids, torch.Tensor):
+        return ids
+    if _is_list(ids):
+        return [part.tolist() if hasattr(part, "tolist") else _plain(part) for part in ids]
+    return torch.as_tensor(ids) if hasattr(ids, "__array__") else ids
+
+
+def _as_tensor(name: str, value: Any) -> Any:
+    """A mapping's value as the forward takes it: a tokenizer without `return_tensors` gives lists of rows."""
+    if not _is_list(value) or not all(_is_list(row) and all(isinstance(i, int) for i in row) for row in value):
+        return value
+    if len({len(row) for row in value}) > 1:
+        raise PromptError(
+            f"The rows of {name!r} have different lengths: encode the texts with padding=True, or pass the texts."
+        )
+    return torch.tensor(value)
+
+
+def _check_vocabulary(module: nn.Module, ids: torch.Tensor) -> None:
+    """Refuse ids that the embedding has no row for, before a kernel does so in fewer words."""
+    try:
+        embedding = module.get_input_embeddings()  # type: ignore[operator]
+    except (AttributeError, NotImplementedError):
+        return
+    size = getattr(embedding, "num_embeddings", None)
+    if size is None or ids.device.type != "cpu":
+        return
+    for worst in (int(ids.min()), int(ids.max())):
+        if not 0 <= worst < size:
+            raise PromptError(f"Token id {worst} is not in the model's vocabulary: its embedding has ids 0 to {size - 1}.")
 
 
 def _accepted(module: nn.Module) -> Mapping[str, inspect.Parameter] | None:
