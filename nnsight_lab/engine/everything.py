@@ -2,11 +2,11 @@
 
 They get names of their own (`op_add_0`, `var_x_0`, `return_0`; where a function is called `op_add`, the numbers after
 those of its calls), so that turning them on renames no call. Each passes a gate like a call's: `a + b` becomes
-`gate(3, add)(a, b)`, `return x` becomes `return gate(4, identity)(x)`. Parts are evaluated once and in the original
+`gates[3](add, a, b)`, `return x` becomes `return gates[4](identity, x)`. Parts are evaluated once and in the original
 order; an augmented assignment to `a[i]` holds `a` and `i` in names that are deleted after it.
 
 A name bound by unpacking, `for`, `with` or a chained assignment is passed through its site right after: `x =
-gate(5, identity)(x)`. In a comprehension a clause does the same: `for x in xs for x in (gate(5, identity)(x),)`.
+gates[5](identity, x)`. In a comprehension a clause does the same: `for x in xs for x in (gates[5](identity, x),)`.
 Names bound by `import`, `except ... as`, `match` patterns and `def` are no sites.
 """
 
@@ -91,7 +91,7 @@ class EverythingWalker(Walker):
     def _observed(self, stem: str, kind: str, value: ast.expr, at: ast.AST) -> ast.expr:
         """`value` passing through a site of its own."""
         index = self._add(stem, kind, at)
-        return located(ast.Call(func=self._gate(index, _tool("identity"), at), args=[value], keywords=[]), at)
+        return located(ast.Call(func=self._gate(index), args=[_tool("identity"), value], keywords=[]), at)
 
     def _bound(self, name: ast.Name, value: ast.expr) -> ast.expr:
         return self._observed(f"var_{name.id}", NAME, value, name)
@@ -114,7 +114,7 @@ class EverythingWalker(Walker):
         self.generic_visit(node)
         name = _OPERATORS[type(node.op)]
         index = self._add(f"op_{name}", OPERATOR, node)
-        call = ast.Call(func=self._gate(index, _tool(name), node), args=[node.left, node.right], keywords=[])
+        call = ast.Call(func=self._gate(index), args=[_tool(name), node.left, node.right], keywords=[])
         return located(call, node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
@@ -126,7 +126,7 @@ class EverythingWalker(Walker):
             at = node.value
             value = self.visit(node.value)
             index = self._add("return", RETURN, node)
-            through = ast.Call(func=self._gate(index, _tool("identity"), at), args=[value], keywords=[])
+            through = ast.Call(func=self._gate(index), args=[_tool("identity"), value], keywords=[])
             node.value = located(through, at)
         return node
 
@@ -150,7 +150,7 @@ class EverythingWalker(Walker):
         before: list[ast.stmt] = []
         held: list[ast.expr] = []
         load, store = self._twice(node.target, before, held)
-        operate = ast.Call(func=self._gate(index, _tool(f"i{name}"), node), args=[load, node.value], keywords=[])
+        operate = ast.Call(func=self._gate(index), args=[_tool(f"i{name}"), load, node.value], keywords=[])
         after: list[ast.stmt] = [ast.Assign(targets=[store], value=operate)]
         if held:
             after.append(ast.Delete(targets=held))

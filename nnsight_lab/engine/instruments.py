@@ -124,14 +124,14 @@ def slot_of(module: nn.Module) -> ForwardSlot:
 class Instruments:
     """The taps of one wrapped tree, its callees known from earlier runs, and its touched sources.
 
-    `touched` holds the modules one of whose operations was addressed outside a trace: their forwards are observed
-    from the start of the next one.
+    `touched` holds the modules one of whose operations was addressed outside a trace, with the address of their
+    `.source` and whether everything in it was asked for: their forwards are observed from the start of the next one.
     """
 
     def __init__(self, root: nn.Module, label: str) -> None:
         self.root = root
         self.label = label
-        self.touched: dict[nn.Module, str] = {}
+        self.touched: dict[nn.Module, tuple[str, bool]] = {}
         self.slots: dict[nn.Module, ForwardSlot] = {}
         self.callees: dict[tuple[str, int, str], Any] = {}
         self._taps: list[Tap] = []

@@ -2,7 +2,7 @@
 
 One walk over a function's syntax tree does both, so that a label and the site it names cannot part: it visits
 expressions in the order in which Python evaluates them, gives every call its label, and (on a copy of the tree) puts
-a gate in front of the callee: `self.act(x)` becomes `gate(1, self.act)(x)`. The gate returns the callee itself, or
+a gate before the callee: `self.act(x)` becomes `gates[1](self.act, x)`. The gate makes the call, once callee and
 something that observes the call.
 
 The rule: a call is named by its dotted callee joined by `_`; of a callee that does not start at a name only the
@@ -21,7 +21,7 @@ from typing import Any
 from .listing import CALL, Operation
 from .sourcetext import FunctionNode
 
-GATE = "__nnsight_lab_gate__"
+GATES = "__nnsight_lab_gates__"
 
 # Before Python 3.12 the parts of an f-string carry positions that cannot be trusted.
 _FSTRING_POSITIONS = sys.version_info >= (3, 12)
@@ -101,9 +101,8 @@ class Walker(ast.NodeTransformer):
         self._counts[stem] += 1
         return number
 
-    def _gate(self, index: int, callee: ast.expr, at: ast.AST) -> ast.expr:
-        gate = ast.Call(func=ast.Name(id=GATE, ctx=ast.Load()), args=[ast.Constant(value=index), callee], keywords=[])
-        return located(gate, at)
+    def _gate(self, index: int) -> ast.expr:
+        return ast.Subscript(value=ast.Name(id=GATES, ctx=ast.Load()), slice=ast.Constant(value=index), ctx=ast.Load())
 
     # Expressions
 
@@ -117,7 +116,8 @@ class Walker(ast.NodeTransformer):
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         index = self._add(callee_name(original), CALL, node, callee)
-        node.func = self._gate(index, node.func, original)
+        node.args.insert(0, node.func)
+        node.func = located(self._gate(index), original)
         return node
 
     def visit_Dict(self, node: ast.Dict) -> ast.expr:

@@ -2,7 +2,7 @@
 
 `rewritten` compiles the gated tree and keeps the result beside the code object it was made from: all layers of a
 model share one. `Rewritten.bind` makes the twin of one function: the same globals (looked up live), defaults and
-closure cells, and one gate of its own. Redefining a class gives new code objects and so new twins.
+closure cells, and gates of its own. Redefining a class gives new code objects and so new twins.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -19,11 +19,11 @@ from typing import Any
 from .errors import SourceUnavailableError
 from .everything import TOOLS, EverythingWalker, Tools
 from .functions import copy_function
-from .labels import GATE, Walker
+from .labels import GATES, Walker
 from .listing import Listing, Operation
 from .sourcetext import compile_function, read_function
 
-Gate = Callable[[int, Any], Any]
+Gates = Sequence[Callable[..., Any]]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -33,11 +33,12 @@ class Rewritten:
     listing: Listing
     code: CodeType
     positions: dict[str, int]
+    spans: tuple[tuple[int, int, int, int], ...]  # of each operation in the file: first and last line, columns in bytes
 
-    def bind(self, function: FunctionType, gate: Gate) -> FunctionType:
-        """The twin of `function` with `gate` at every operation."""
+    def bind(self, function: FunctionType, gates: Gates) -> FunctionType:
+        """The twin of `function`, in which operation i is carried out by `gates[i](callee, *args, **kwargs)`."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        cells[GATE] = CellType(gate)
+        cells[GATES] = CellType(gates)
         cells[TOOLS] = _TOOLS_CELL
         return copy_function(function, self.code, tuple(cells[name] for name in self.code.co_freevars))
 
@@ -66,7 +67,7 @@ def rewritten(function: FunctionType, everything: bool = False) -> Rewritten:
 
 
 def _rewrite(function: FunctionType, everything: bool) -> Rewritten:
-    if GATE in function.__code__.co_freevars:
+    if GATES in function.__code__.co_freevars:
         raise SourceUnavailableError(
             f"{function.__qualname__} is defined inside the function that is observed: its operations are listed "
             "there, so use their labels in the outer .source."
@@ -75,7 +76,7 @@ def _rewrite(function: FunctionType, everything: bool) -> Rewritten:
     walker = EverythingWalker(text.first_line) if everything else Walker(text.first_line)
     node = copy.deepcopy(text.node)
     walker.walk(node)
-    extra = (GATE, TOOLS) if everything else (GATE,)
+    extra = (GATES, TOOLS) if everything else (GATES,)
     code = compile_function(node, function.__code__, extra, text.class_name)
     operations = tuple(_in_rows(operation, text.lines) for operation in walker.operations)
     listing = Listing(
@@ -86,7 +87,9 @@ def _rewrite(function: FunctionType, everything: bool) -> Rewritten:
         operations=operations,
         everything=everything,
     )
-    return Rewritten(listing, code, {operation.label: operation.index for operation in operations})
+    start = text.first_line + 1
+    spans = tuple((o.line + start, o.end_line + start, o.column, o.end_column) for o in walker.operations)
+    return Rewritten(listing, code, {operation.label: operation.index for operation in operations}, spans)
 
 
 def _in_rows(operation: Operation, lines: tuple[str, ...]) -> Operation:

@@ -264,8 +264,8 @@ class Run:
     def ensure_taps(self) -> None:
         if not self._taps:
             self._attach(self.instruments.taps())
-            for module, address in self.instruments.touched.items():
-                self.module_table(module, address)
+            for module, (address, everything) in self.instruments.touched.items():
+                self.module_table(module, address, everything)
 
     def _attach(self, taps: list[Tap]) -> None:
         self._before.update(attach(self, taps))

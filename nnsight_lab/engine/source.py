@@ -140,11 +140,13 @@ class ModuleSource(Source):
 
     def __getattr__(self, label: str) -> OperationSite:
         site = super().__getattr__(label)
-        root = self._owner._root
+        root, module = self._owner._root, self._owner._module
         run = current_run(root)
         if run is None:
-            root._instruments.touched[self._owner._module] = self._address
-        elif self._owner._module not in run.tables:
+            touched = root._instruments.touched
+            everything = self._everything or touched.get(module, ("", False))[1]
+            touched[module] = (self._address, everything)
+        elif module not in run.tables:
             self._table(run)
         return site
 

@@ -12,6 +12,7 @@ import ast
 import dis
 import inspect
 import re
+import tokenize
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
@@ -50,8 +51,14 @@ def read_function(function: FunctionType) -> FunctionText:
         raise SourceUnavailableError(
             f"{name} is a lambda; give it a name with `def` to list and address its operations."
         )
+    changed = SourceUnavailableError(
+        f"{code.co_filename} no longer holds the {name} that is running: the file has changed since it was imported. "
+        "Restart Python (or reload the module) to list it."
+    )
     try:
         lines, start = inspect.getsourcelines(code)
+    except (SyntaxError, tokenize.TokenError) as error:
+        raise changed from error
     except (OSError, TypeError, IndexError) as error:
         raise SourceUnavailableError(
             f"The source of {name} cannot be found ({error}). Code made by `exec` has none unless its text is "
@@ -59,10 +66,6 @@ def read_function(function: FunctionType) -> FunctionText:
         ) from error
     start = max(start, 1)
     text = "".join(lines)
-    changed = SourceUnavailableError(
-        f"{code.co_filename} no longer holds the {name} that is running: the file has changed since it was imported. "
-        "Restart Python (or reload the module) to list it."
-    )
     indented = text[:1].isspace()
     try:
         tree = ast.parse(("if 1:\n" if indented else "") + text)

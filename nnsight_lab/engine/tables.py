@@ -79,7 +79,7 @@ class OperationTable:
             raise unknown_operation(label, gate.rewritten, self.address)
         point = self.points.get(label)
         if point is None:
-            begun = 0 if gate is None else gate.counts[gate.rewritten.positions[label]]
+            begun = 0 if gate is None else gate.count(gate.rewritten.positions[label])
             ended = begun - 1 if begun and self._in_flight(label) else begun
             point = self.points[label] = Point(self.run, f"{self.address}.{label}", begun, ended, self, label)
             if gate is not None:

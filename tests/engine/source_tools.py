@@ -30,13 +30,11 @@ def observed(function, everything=False):
     found = rewritten(function, everything)
     called = []
 
-    def gate(index, callee):
-        label = found.listing.operations[index].label
-
-        def call(*args, **kwargs):
+    def gate(label):
+        def call(callee, /, *args, **kwargs):
             called.append(label)
             return callee(*args, **kwargs)
 
         return call
 
-    return found.bind(function, gate), called
+    return found.bind(function, [gate(label) for label in found.listing.labels]), called
