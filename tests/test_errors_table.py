@@ -1,0 +1,144 @@
+"""The table of errors in the documentation lists every exported exception, with the message that is really raised."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import nnsight_lab
+from nnsight_lab import LanguageModel, NNsight, engine, models
+from tests.engine.trace_toys import sample, toy
+from tests.models.tiny import tiny_model, tiny_tokenizer
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "errors.md"
+SECTIONS = {"Tracing": (nnsight_lab, engine), "Models": (models,)}
+
+
+def rows(section):
+    """Name and message of each row of a section's table."""
+    text = DOCUMENT.read_text(encoding="utf-8").split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return {name.strip(" `"): message.strip(" `|") for name, _, message, *_ in cells}
+
+
+def exported(package):
+    names = [name for name in package.__all__ if not isinstance(getattr(package, name), str)]
+    found = {name: getattr(package, name) for name in names}
+    return {name for name, value in found.items() if isinstance(value, type) and issubclass(value, BaseException)}
+
+
+def outside():
+    NNsight(toy()).h[1].output
+
+
+def out_of_order():
+    model = NNsight(toy())
+    with model.trace(sample()):
+        model.h[1].output
+        model.h[0].output
+
+
+def not_reached():
+    model = NNsight(toy())
+    with model.trace(sample()):
+        model.unused.output
+
+
+def skip_too_late():
+    model = NNsight(toy())
+    with model.trace(sample()):
+        model.h[0].mlp.output
+        model.h[0].skip(0)
+
+
+class Constant(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Module()
+        self.inner.forward = lambda: torch.ones(1)
+
+    def forward(self, x):
+        return self.inner() + torch.relu(self.helper()(x))
+
+    def helper(self):
+        return lambda x: x
+
+
+def input_access():
+    model = NNsight(Constant())
+    with model.trace(torch.ones(1)):
+        model.inner.input
+
+
+def trace_state():
+    tracer = NNsight(toy()).trace(sample())
+    with tracer:
+        pass
+    with tracer:
+        pass
+
+
+def unknown_name():
+    NNsight(toy()).h[0].mpl
+
+
+def source_unavailable():
+    NNsight(Constant()).source.torch_relu_0.source
+
+
+def callee_is_module():
+    NNsight(toy()).h[0].mlp.source.self_act_0.source
+
+
+def callee_unknown():
+    str(NNsight(Constant()).source.call_0.source)
+
+
+def prompt():
+    LanguageModel(tiny_model(), tokenizer=tiny_tokenizer()).trace("")
+
+
+def model_unavailable():
+    LanguageModel("somebody/a-model-that-is-not-here")
+
+
+RAISED = {
+    "OutsideTraceError": outside,
+    "OutOfOrderError": out_of_order,
+    "NotReachedError": not_reached,
+    "SkipTooLateError": skip_too_late,
+    "InputAccessError": input_access,
+    "TraceStateError": trace_state,
+    "UnknownNameError": unknown_name,
+    "SourceUnavailableError": source_unavailable,
+    "CalleeIsModuleError": callee_is_module,
+    "CalleeUnknownError": callee_unknown,
+    "PromptError": prompt,
+    "ModelUnavailableError": model_unavailable,
+}
+TABLE = {name: message for section in SECTIONS for name, message in rows(section).items()}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_table_lists_every_exported_exception_and_no_other(section):
+    assert set(rows(section)) == set().union(*(exported(package) for package in SECTIONS[section]))
+
+
+def test_every_row_but_the_base_class_is_raised_here():
+    assert set(RAISED) == set(TABLE) - {"TraceError"}
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_the_message_is_that_of_the_table(name):
+    pattern = ".*".join(re.escape(part) for part in TABLE[name].split("…"))
+    with pytest.raises(Exception, match=f"^{pattern}$") as caught:
+        RAISED[name]()
+    assert type(caught.value).__name__ == name
+
+
+def test_errors_of_tracing_have_one_base():
+    for name in rows("Tracing"):
+        assert issubclass(getattr(nnsight_lab, name), nnsight_lab.TraceError)
