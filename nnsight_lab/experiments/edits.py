@@ -15,10 +15,10 @@ from torch import Tensor
 from .errors import ScopeError
 from .plan import Action
 from .scope import index_of, view_of
-from .steps import Add, AnyStep, Mean, Noise, Patch, Replace, Scale, StoredTensor, Zero
+from .steps import Add, Mean, Noise, Patch, Replace, Scale, Step, StoredTensor, Zero
 
 
-def apply_edit(step: AnyStep, action: Action, value: Tensor, taken: Tensor | None, where: str) -> Tensor:
+def apply_edit(step: Step, action: Action, value: Tensor, taken: Tensor | None, where: str) -> Tensor:
     """`value` with the selected entries edited; a new tensor of the same shape, dtype and device.
 
     Args:
@@ -51,6 +51,8 @@ def apply_edit(step: AnyStep, action: Action, value: Tensor, taken: Tensor | Non
             view[index] = view[index] + selected(drawn.to(value))
         case Add():
             view[index] = view[index] + selected(_fitting(step.vector, value, f"{where}.vector"))
+        case Replace(value=float() | int() as number):
+            view[index] = number
         case Replace():
             view[index] = selected(_fitting(step.value, value, f"{where}.value"))
         case Patch():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import msgspec
 import torch
 from torch import Tensor
 
@@ -61,18 +60,18 @@ def run(
     """
     recipe.validate()
     model, model_line = load_model(recipe, model)
-    binding = bind(recipe, model)
-    return _Execution(model, binding, base, source).result(full_logits, reach, model_line)
+    return _Execution(model, recipe, base, source).result(full_logits, reach, model_line)
 
 
 class _Execution:
     """The state of one run of a recipe."""
 
-    def __init__(self, model: NNsight, binding: Binding, base: Any, source: Any) -> None:
+    def __init__(self, model: NNsight, recipe: Recipe, base: Any, source: Any) -> None:
         self.model = model
-        self.binding = binding
-        self.recipe = recipe = binding.recipe
         self.base = ready(model, recipe.base if base is None else base, "base")
+        self.written = recipe
+        self.binding: Binding = bind(recipe, model, self.base)
+        self.recipe = recipe = self.binding.recipe
         patches = [s for s in recipe.steps if s.enabled and isinstance(s, Patch) and s.from_prompt == "source"]
         self.source: Inputs | None = None
         if patches or source is not None or recipe.source is not None:
@@ -81,10 +80,19 @@ class _Execution:
 
     def result(self, full_logits: bool, reach: bool, model_line: str) -> Result:
         clean = self._clean()
+        if self._callee_changed():
+            clean = self._clean()
         source = self._source()
         mode, element = output_mode(clean.run.output, self.recipe.metric)
-        plan = Plan(clean.visits, source.visits if source else (), (), model_line, mode, element)
-        plan = msgspec.structs.replace(plan, actions=self._planner(clean, source).actions())
+        plan = Plan(
+            visits=clean.visits,
+            source_visits=source.visits if source else (),
+            actions=self._planner(clean, source).actions(),
+            model_line=model_line,
+            tokenizer=getattr(self.model, "tokenizer", None) is not None,
+            output=mode,
+            output_element=element,
+        )
         self.taken = self._taken_values(plan, clean, source)
         clean_logits = read_output(clean.run.output, mode, element)
         edits = self._effective(plan)
@@ -135,6 +143,15 @@ class _Execution:
         )
 
     # The runs
+
+    def _callee_changed(self) -> bool:
+        """Whether the clean run called another function than the one known before, as after a switch of the attention
+        implementation; the binding is then made anew, so that labels are not taken for those of the other function."""
+        again = bind(self.written, self.model, self.base)
+        if again.recipe.fingerprints == self.binding.recipe.fingerprints:
+            return False
+        self.binding, self.recipe = again, again.recipe
+        return True
 
     def _clean(self) -> Survey:
         keep = {place_of(step) for step in self.recipe.steps if step.enabled and isinstance(step, Capture)}
@@ -206,7 +223,7 @@ class _Execution:
         step, visit = self.recipe.steps[action.step], plan.visits[action.visit]
         tensor = pick(value, visit.element)
         if isinstance(step, Capture):
-            captured[capture_key(plan, action)] = tensor.detach().clone()
+            captured[plan.key(action)] = tensor.detach().clone()
             return value
         where = f"steps[{action.step}] at {step.site}"
         new = apply_edit(step, action, tensor, self.taken.get(action), where)
@@ -221,7 +238,7 @@ class _Execution:
 
     def _captures(self, plan: Plan, clean: Survey) -> dict[str, Tensor]:
         return {
-            capture_key(plan, action): clean.values[action.visit]
+            plan.key(action): clean.values[action.visit]
             for action in plan.actions
             if isinstance(self.recipe.steps[action.step], Capture)
         }
@@ -242,17 +259,6 @@ class _Execution:
         answer_id = answer_reader(tokenizer, clean.shape[-1])
         values = (measure(metric, logits[0], clean[0], answer_id) for logits in (clean, edited))
         return rows, kl, MetricValue(type(metric).__name__, *values)
-
-
-def capture_key(plan: Plan, action: Action) -> str:
-    """The name of a captured activation: the site, `:input` for inputs, `:0` for an element named by the step, and
-    `[call]` where the site was called several times."""
-    visit = plan.visits[action.visit]
-    key = visit.site + (":input" if visit.io == "input" else "")
-    if visit.wanted is not None:
-        key += ":" + ".".join(str(part) for part in visit.wanted)
-    calls = {v.call for v in plan.visits if (v.site, v.io) == (visit.site, visit.io)}
-    return f"{key}[{visit.call}]" if len(calls) > 1 else key
 
 
 def _config(model: NNsight) -> Any:

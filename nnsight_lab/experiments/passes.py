@@ -78,6 +78,23 @@ class _Watch:
         raise ScopeError(f"{self.point.address} is called without arguments, so it has no input.")
 
 
+def reveal_callee(model: NNsight, args: tuple[Any, ...], kwargs: Mapping[str, Any], path: SitePath) -> None:
+    """Run the model so that the function which an operation calls is known from then on, if it is called at all.
+
+    Raises:
+        TraceError: the operation calls something without Python source.
+    """
+    with torch.no_grad(), model.trace(*args, **kwargs) as tracer:
+        run = tracer._run
+        locate(model, path, f"site {path}").source._table(run)
+        try:
+            run.finish()
+        except TraceError:
+            if not run.returned:
+                raise
+        tracer.stop()
+
+
 def forward_pass(
     model: NNsight, args: tuple[Any, ...], kwargs: Mapping[str, Any], handlers: Mapping[Place, tuple[SitePath, Handler]]
 ) -> Pass:

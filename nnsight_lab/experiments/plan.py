@@ -13,7 +13,8 @@ from msgspec import Struct
 # One axis of a selection: None takes the axis whole.
 AxisIndex = tuple[int, ...] | None
 # "output" is a dataclass that is also a dict, as transformers' models return.
-Container = Literal["tuple", "list", "namedtuple", "dict", "output"]
+# "number" stands alone, for a site whose value is a plain number.
+Container = Literal["tuple", "list", "namedtuple", "dict", "output", "number"]
 
 
 class Selection(Struct, frozen=True):
@@ -47,6 +48,7 @@ class Visit(Struct, frozen=True):
         wanted: the path to the tensor as the step writes it; None for the first one.
         element: where that tensor stands.
         shape, dtype, device: of that tensor.
+        address: the code that reaches the site, `model.transformer.h[0].mlp`.
     """
 
     site: str
@@ -57,6 +59,7 @@ class Visit(Struct, frozen=True):
     shape: tuple[int, ...]
     dtype: str
     device: str
+    address: str
 
 
 class Action(Struct, frozen=True):
@@ -87,6 +90,7 @@ class Plan(Struct, frozen=True):
         source_visits: the same for the source prompt.
         actions: in the order in which they are carried out.
         model_line: the line of code that loads the model, empty where the reader has to give one.
+        tokenizer: whether the model has one.
         output: how the logits are read: "logits" (last position of `[batch, position, vocabulary]`), "classes"
             (`[batch, class]`) or "tensor" (the first tensor of the output).
         output_element: where the output tensor stands in what the model returns.
@@ -96,5 +100,16 @@ class Plan(Struct, frozen=True):
     source_visits: tuple[Visit, ...] = ()
     actions: tuple[Action, ...] = ()
     model_line: str = ""
+    tokenizer: bool = False
     output: Literal["logits", "classes", "tensor"] = "logits"
     output_element: Element = Element()
+
+    def key(self, action: Action) -> str:
+        """The name of what a `Capture` keeps: the site, `:input` for an input, `:0` for an element that the step names,
+        and `[call]` where the site was called several times."""
+        visit = self.visits[action.visit]
+        key = visit.site + (":input" if visit.io == "input" else "")
+        if visit.wanted is not None:
+            key += ":" + ".".join(str(part) for part in visit.wanted)
+        calls = {v.call for v in self.visits if (v.site, v.io) == (visit.site, visit.io)}
+        return f"{key}[{visit.call}]" if len(calls) > 1 else key

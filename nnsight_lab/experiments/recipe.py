@@ -119,8 +119,9 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
             UnknownSiteError, MovedOperationError: a site cannot be found.
         """
         from .binding import bind
+        from .inputs import ready
 
-        return bind(self, model).recipe
+        return bind(self, model, None if self.base is None else ready(model, self.base, "base")).recipe
 
     def run(self, model: Any = None, **options: Any) -> Result:
         """Run the recipe; see `nnsight_lab.experiments.run`."""

@@ -7,7 +7,6 @@ known from a run only, and is then checked by the engine when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -17,10 +16,12 @@ from ..engine import (
     CalleeUnknownError,
     Listing,
     NNsight,
+    OperationSite,
     SourceUnavailableError,
     UnknownNameError,
 )
 from ..engine.errors import nearest
+from ..engine.instruments import spell
 from .errors import UnknownSiteError
 
 _EXTRA = ("op_", "var_", "return_")
@@ -96,6 +97,18 @@ def source_of(envoy_or_operation: Any, label: str) -> Any:
     return source if known else source(everything=True)
 
 
+def site_code(model: NNsight, path: SitePath) -> str:
+    """The code that reaches a site, with `model` for the model: `model.transformer.h[0].mlp.source.self_act_0`."""
+    code = spell(model._model, path.module, "model")
+    found: Any = model.get(path.module)
+    for label in path.operations:
+        source = source_of(found, label)
+        everything = "(everything=True)" if source._everything else ""
+        code += f".source{everything}.{label}"
+        found = OperationSite(source, label)
+    return code
+
+
 def locate(model: NNsight, path: SitePath, where: str) -> Any:
     """The engine's site object. To be called inside a trace, before the model has started.
 
@@ -111,44 +124,20 @@ def locate(model: NNsight, path: SitePath, where: str) -> Any:
     return found
 
 
-def check_operations(model: NNsight, path: SitePath, where: str) -> None:
-    """Check the operations of a site as far as the source tells them without a run.
+def callee_listing(model: NNsight, path: SitePath, where: str) -> Listing | None:
+    """The listing, of everything, of what a site calls: a module's forward, or the function an operation calls.
+
+    Nothing is marked as observed. None where the callee is known from a run only and there has been none.
 
     Raises:
-        UnknownSiteError: an operation that the function does not have.
-    """
-    for depth, listing in listings(model, path, where):
-        label = path.operations[depth]
-        if label not in listing.labels:
-            raise UnknownSiteError(
-                f"{where}: {listing.name} has no operation {label!r}.{nearest(label, listing.labels)} "
-                f"print(model.get({path.module!r}).source) lists them."
-            )
-
-
-def listings(model: NNsight, path: SitePath, where: str) -> Iterator[tuple[int, Listing]]:
-    """The listings of the functions that a site leads through, from outside in, with everything listed.
-
-    Ends where a callee is known from a run only. Yields a listing before its label is used, so that the consumer can
-    stop at one that is not there.
-
-    Raises:
-        UnknownSiteError: a function without source.
+        UnknownSiteError: there is no source to list.
     """
     found: Any = model.get(path.module)
-    for depth, label in enumerate(path.operations):
-        try:
-            source = found.source(everything=True)
-            yield depth, source.listing
-            found = operation(source, label)
-        except CalleeUnknownError:
-            return
-        except (UnknownNameError, SourceUnavailableError) as error:
-            raise UnknownSiteError(f"{where}: {error}") from error
-
-
-def operation(source: Any, label: str) -> Any:
-    """An operation's site object, made without marking the module as observed."""
-    from ..engine import OperationSite
-
-    return OperationSite(source, label)
+    try:
+        for label in path.operations:
+            found = OperationSite(found.source(everything=True), label)
+        return found.source(everything=True).listing
+    except CalleeUnknownError:
+        return None
+    except (UnknownNameError, SourceUnavailableError) as error:
+        raise UnknownSiteError(f"{where}: {error}") from error

@@ -12,7 +12,7 @@ from ..engine import NNsight
 from .inputs import Inputs
 from .passes import Handler, Pass, Place, forward_pass
 from .plan import Visit
-from .sites import SitePath
+from .sites import SitePath, site_code
 from .values import find_element, pick
 
 # By place: the elements meant there (None: the first tensor), each with the field that says so.
@@ -61,6 +61,7 @@ def survey(
                         tuple(tensor.shape),
                         str(tensor.dtype).removeprefix("torch."),
                         str(tensor.device),
+                        site_code(model, paths[place.site]),
                     )
                 )
             return value

@@ -43,7 +43,7 @@ def find_element(value: Any, wanted: tuple[int | str, ...] | None, where: str) -
     for element in _tensors(value, (), ()):
         return element
     if isinstance(value, (bool, int, float)):
-        return Element()
+        return Element((), ("number",))
     raise ScopeError(f"{where}: the value is of type {type(value).__name__} and holds no tensor.")
 
 
@@ -106,10 +106,20 @@ def put(value: Any, element: Element, new: Tensor) -> Any:
             return {**value, key: changed}
 
 
+def pick_code(name: str, element: Element) -> str:
+    """The expression that does what `pick` does."""
+    if element.containers == ("number",):
+        return f"torch.as_tensor({name})"
+    for key, container in zip(element.keys, element.containers, strict=True):
+        field = container == "output" and str(key).isidentifier()
+        name += f".{key}" if field else f"[{key!r}]"
+    return name
+
+
 def put_code(name: str, element: Element, new: str) -> str:
     """The expression that does what `put` does, for code: `(x, *value[1:])`."""
     if not element.keys:
-        return new
+        return f"type({name})({new}.item())" if element.containers else new
     key, inner = element.keys[0], Element(element.keys[1:], element.containers[1:])
     changed = put_code(f"{name}[{key!r}]", inner, new)
     match element.containers[0]:

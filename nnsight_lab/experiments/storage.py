@@ -1,0 +1,154 @@
+"""A result in a folder: `result.json` for what is data and `tensors.safetensors` for what is tensors. No pickle.
+
+The JSON is checked on loading like a recipe's. Names of activations are site names, which hold any character, so the
+tensors are stored under numbers, and the JSON says which is which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from torch import Tensor
+
+from .errors import StoredResultError
+from .plan import Plan
+from .recipe import Recipe
+from .result import MetricValue, Result, SiteReport, Timing, TokenRow
+
+VERSION = 1
+Keys = tuple[str | int, ...]
+_JSON, _TENSORS = "result.json", "tensors.safetensors"
+
+
+class _Stored(Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    recipe: Recipe
+    tokens: tuple[str, ...]
+    source_tokens: tuple[str, ...]
+    rows: tuple[TokenRow, ...]
+    kl: float | None
+    metric: MetricValue | None
+    sites: tuple[SiteReport, ...]
+    plan: Plan
+    notes: tuple[str, ...]
+    timing: Timing
+    versions: dict[str, str]
+    activations: tuple[str, ...]
+    clean_activations: tuple[str, ...]
+    full_logits: bool
+    # JSON has no NaN and no infinities: where they stand, as the path of keys, and their names.
+    special: tuple[tuple[Keys, str], ...] = ()
+
+
+def save_result(result: Result, folder: Path) -> None:
+    """Write `result` to `folder`, which is made; a result that is there already is replaced."""
+    from safetensors.torch import save_file
+
+    tensors: dict[str, Tensor] = {"clean_logits": result.clean_logits, "edited_logits": result.edited_logits}
+    for name in ("full_clean_logits", "full_edited_logits"):
+        value = getattr(result, name)
+        if value is not None:
+            tensors[name] = value
+    for name in ("activations", "clean_activations"):
+        tensors.update({f"{name}.{i}": value for i, value in enumerate(getattr(result, name).values())})
+    stored = _Stored(
+        version=VERSION,
+        recipe=result.recipe,
+        tokens=result.tokens,
+        source_tokens=result.source_tokens,
+        rows=result.rows,
+        kl=result.kl,
+        metric=result.metric,
+        sites=result.sites,
+        plan=result.plan,
+        notes=result.notes,
+        timing=result.timing,
+        versions=dict(result.versions),
+        activations=tuple(result.activations),
+        clean_activations=tuple(result.clean_activations),
+        full_logits=result.full_clean_logits is not None,
+    )
+    special: list[tuple[Keys, str]] = []
+    data = _without_special(msgspec.to_builtins(stored), (), special)
+    data["special"] = special
+    folder.mkdir(parents=True, exist_ok=True)
+    # safetensors refuses tensors that share memory, as a run without edits makes them.
+    save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, folder / _TENSORS)
+    (folder / _JSON).write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=1))
+
+
+def load_result(folder: Path) -> Result:
+    """Read what `save_result` wrote.
+
+    Raises:
+        StoredResultError: the folder holds no result, one of a later version, or one that is damaged.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not (folder / _JSON).is_file() or not (folder / _TENSORS).is_file():
+        raise StoredResultError(f"{folder} holds no result: it needs {_JSON} and {_TENSORS}.")
+    try:
+        data = msgspec.json.decode((folder / _JSON).read_bytes())
+        version = data.get("version") if isinstance(data, dict) else None
+        if isinstance(version, int) and version > VERSION:
+            raise StoredResultError(f"{folder}: version {version}, this nnsight-lab reads up to {VERSION}.")
+        stored = msgspec.convert(data, _Stored)
+        if stored.special:
+            _put_special(data, stored.special)
+            stored = msgspec.convert(data, _Stored)
+        tensors = load_file(folder / _TENSORS)
+        return _assembled(stored, tensors)
+    except (msgspec.DecodeError, SafetensorError, KeyError, IndexError) as error:
+        raise StoredResultError(f"{folder}: the stored result is damaged: {error}") from error
+
+
+def _assembled(stored: _Stored, tensors: dict[str, Tensor]) -> Result:
+    def named(group: str, keys: tuple[str, ...]) -> dict[str, Tensor]:
+        return {key: tensors[f"{group}.{i}"] for i, key in enumerate(keys)}
+
+    return Result(
+        recipe=stored.recipe,
+        tokens=stored.tokens,
+        source_tokens=stored.source_tokens,
+        clean_logits=tensors["clean_logits"],
+        edited_logits=tensors["edited_logits"],
+        rows=stored.rows,
+        kl=stored.kl,
+        metric=stored.metric,
+        sites=stored.sites,
+        plan=stored.plan,
+        activations=named("activations", stored.activations),
+        clean_activations=named("clean_activations", stored.clean_activations),
+        full_clean_logits=tensors["full_clean_logits"] if stored.full_logits else None,
+        full_edited_logits=tensors["full_edited_logits"] if stored.full_logits else None,
+        notes=stored.notes,
+        timing=stored.timing,
+        versions=stored.versions,
+    )
+
+
+def _without_special(value: Any, path: Keys, special: list[tuple[Keys, str]]) -> Any:
+    """`value` with numbers that JSON does not have replaced by 0 and noted in `special`."""
+    if isinstance(value, dict):
+        return {key: _without_special(item, (*path, key), special) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_special(item, (*path, i), special) for i, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        special.append((path, repr(value)))
+        return 0.0
+    return value
+
+
+def _put_special(data: Any, special: Iterable[tuple[Keys, str]]) -> None:
+    """Put the numbers back in their places. Raises KeyError, IndexError where there is no such place."""
+    for path, text in special:
+        place = data
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = float(text)
