@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .errors import NotReachedError, OutOfOrderError
+from .errors import NotReachedError, OutOfOrderError, SkipTooLateError
 from .taps import tap_of
 
 if TYPE_CHECKING:
@@ -49,8 +49,15 @@ def source_too_late(run: Run, address: str) -> OutOfOrderError:
 def running_unobserved(run: Run, address: str) -> OutOfOrderError:
     """The error for a module that is running now in a call which began before anyone asked for it."""
     return OutOfOrderError(
-        f"{address} was first asked for while it was running, and the model now stands at {run.last_address} inside it: "
-        f"its call is not being observed. Read {address}.input at the top of the block, or use a second trace."
+        f"{address} was first asked for while it was running, and the model now stands at {run.last_address} inside "
+        f"it: its call is not being observed. Read {address}.input at the top of the block, or use a second trace."
+    )
+
+
+def skip_too_late(point: Point) -> SkipTooLateError:
+    """The error for a skip of a call that has begun."""
+    return SkipTooLateError(
+        f"{point.address}.skip(value) came after the call had begun. Skip it before reading anything that runs inside it."
     )
 
 
@@ -58,7 +65,7 @@ def missed(
     run: Run, point: Point, phase: str, index: int | None, attribute: str | None = None
 ) -> OutOfOrderError | NotReachedError:
     """The error for a site that was awaited until the forward ended."""
-    if index is None and (point.passes(phase) or _ran_unobserved(point)):
+    if (index is None and point.passes(phase)) or (not index and ran_unobserved(point)):
         return too_late(run, point, phase, None, attribute)
     what = f"{point.address}.{attribute or phase}"
     if index and point.begun:
@@ -69,7 +76,7 @@ def missed(
     return NotReachedError(f"{what} was never reached: {why_not(run, point)}")
 
 
-def _ran_unobserved(point: Point) -> bool:
+def ran_unobserved(point: Point) -> bool:
     """Whether the function that holds the operation ran, but only before it was observed."""
     table = point.table
     if table is None or table.before == 0:
@@ -110,6 +117,8 @@ def why_not(run: Run, point: Point) -> str:
             f"no operation of {listing.name} ran, although it was called: it returned before the first of them, or a "
             "decorator around it ran something else in its place (as transformers does for chosen kernels)."
         )
+    if point.label not in table.gate.rewritten.positions:
+        return f"{listing.name}, the function called last, has no such operation."
     operation = listing[point.label]
     row = listing.rows[operation.line + 1].strip()
     return f"line {operation.line} of {listing.name} is on a branch this forward did not take (`{row}`)."

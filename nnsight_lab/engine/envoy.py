@@ -15,8 +15,9 @@ from torch import nn
 
 from .errors import UnknownNameError, nearest
 from .instruments import RESERVED, Instruments, spell
+from .openruns import current_run, outside_trace
 from .points import Point
-from .run import Run, current_run, outside_trace
+from .run import Run
 from .sites import Site
 from .source import ModuleSource
 from .taps import tap_of
@@ -110,7 +111,7 @@ class Envoy(Site):
         try:
             value = getattr(module, name)
         except AttributeError as error:
-            if name.startswith("__") or name.startswith("_repr_") or name.startswith("_ipython_"):
+            if name.startswith(("__", "_repr_", "_ipython_")):
                 raise
             if hasattr(type(module), name):  # a property of the module that failed
                 raise
@@ -152,7 +153,7 @@ class Envoy(Site):
         raise TypeError(f"{self.path} is a {type(module).__name__}, which cannot be indexed.")
 
     def __len__(self) -> int:
-        return len(self._module)  # type: ignore[arg-type]
+        return len(self._module)
 
     def __bool__(self) -> bool:
         return True
@@ -165,7 +166,7 @@ class Envoy(Site):
         raise TypeError(f"{self.path} is a {type(self._module).__name__}, which cannot be iterated over.")
 
     def __contains__(self, key: Any) -> bool:
-        return key in self._module  # type: ignore[operator]
+        return key in self._module
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *dir(self._module)})

@@ -121,14 +121,10 @@ class Point:
         """Whether the body has skipped a pass."""
         return self.skips is not _NO_SKIPS
 
-    def awaited(self) -> bool:
-        """Whether the body waits here or has left something to be done."""
-        return self.wait_enter >= 0 or self.wait_leave >= 0 or self.pending() is not None
-
-    def pending(self) -> str | None:
-        """The attribute whose assignment or skip has not been carried out, if there is one."""
-        if self.skips:
-            return "skip"
-        for phase, _ in self.edits:
-            return phase
+    def pending(self) -> tuple[str, int] | None:
+        """The attribute and pass of an assignment or skip that has not been carried out, if there is one."""
+        for index in self.skips:
+            return "skip", index
+        for phase, index in self.edits:
+            return phase, index
         return None

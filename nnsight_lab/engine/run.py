@@ -1,9 +1,6 @@
-"""One run of a model under a trace: the coroutine, its two sides, and how they take turns.
+"""One run of a model under a trace: what the body asks of it, and what the model's side answers.
 
-The model runs in a greenlet of its own; the body of the `with` block stays where the user wrote it. `read` switches
-to the model, which runs until the awaited point is reached and switches back; nothing else ever runs at the same
-time, and there is no second thread. The thread-local switches of torch are exchanged at each turn, context
-variables are copied once at the start.
+`read` gives the turn to the model (see `Coroutine`), which runs until the awaited point is reached and hands it back.
 
 A run owns everything it installs (taps, rewritten forwards) and takes it all away in `close`, whatever happened.
 Cost: a read is two greenlet switches and a few dictionary look-ups.
@@ -11,57 +8,25 @@ Cost: a read is two greenlet switches and a few dictionary look-ups.
 
 from __future__ import annotations
 
-import contextvars
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from greenlet import GreenletExit, getcurrent, greenlet
 from torch import nn
 
-from . import diagnosis
-from .errors import InputAccessError, OutsideTraceError, SkipTooLateError, TraceError
+from . import diagnosis, openruns
+from .coroutine import Coroutine, hand_back
+from .errors import InputAccessError, TraceError
 from .instruments import Twin
 from .points import ENTER, LEAVE, Point
 from .tables import OperationTable
 from .taps import Tap, attach, detach, observe, tap_of
-from .threadstate import Alternation
 
 if TYPE_CHECKING:
     from .instruments import Instruments
 
 _CALL_CODE = nn.Module._call_impl.__code__
-_open_runs: contextvars.ContextVar[tuple[Run, ...]] = contextvars.ContextVar("nnsight_lab_runs", default=())
-
-
-class Unwind(GreenletExit):
-    """Thrown into a paused model to take its frames down; ends its greenlet quietly."""
-
-
-class ModelGreenlet(greenlet):
-    """A greenlet that runs a model; taps find their run through it."""
-
-    nnsight_run: Run | None = None
-
-
-def current_run(owner: object) -> Run | None:
-    """The open run of `owner`'s model that the calling code belongs to, or None.
-
-    Of several it is the innermost whose `with` block is being executed, which tells the bodies of two generators
-    apart; when no block is on the stack (a trace opened by a helper), the one opened last.
-    """
-    found = [run for run in _open_runs.get() if run.owner is owner and not run.closed]
-    if len(found) < 2:
-        return found[0] if found else None
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        for run in reversed(found):
-            if run.block == (id(frame), frame.f_code):
-                return run
-        frame = frame.f_back
-    return found[-1]
 
 
 class Run:
@@ -93,19 +58,16 @@ class Run:
         self.result: Any = None
         self.failure: TraceError | None = None
         self.error: str | None = None
-        self._greenlet: ModelGreenlet | None = None
+        self._model: Coroutine | None = None
         self._taps: list[Tap] = []
         self._before: dict[Tap, int] = {}
         self.block: tuple[int, CodeType] | None = None
-        self._turns: Alternation | None = None
-        self._context: contextvars.Context | None = None
 
     def open(self, block: FrameType) -> None:
         """Make this the run of the `with` block that `block` executes. The frame itself is not kept."""
-        self._context = contextvars.copy_context()
-        self._turns = Alternation()
+        self._model = Coroutine(self, self.call)
         self.block = (id(block), block.f_code)
-        _open_runs.set((*(run for run in _open_runs.get() if not run.closed), self))
+        openruns.enter(self)
 
     # The body's side
 
@@ -123,7 +85,7 @@ class Run:
         """Apply `change` to the value of `point` at `phase`: at once when paused there, else when it is reached."""
         here = self.at is point and self.phase == phase and index in (None, self._pass_here())
         behind = point.passes(phase)
-        if not here and behind and index is None:
+        if not here and index is None and (behind or diagnosis.ran_unobserved(point)):
             # Passed before: a further pass is found by running on, so that its absence is reported at this line.
             self._reach(point, phase, None)
             here = True
@@ -157,9 +119,7 @@ class Run:
             point.skip(point.begun - 1, value)
             return
         if point.begun > point.ended and index is None:
-            raise SkipTooLateError(
-                f"{point.address}.skip(value) came after the call had begun. Skip it before reading anything that runs inside it."
-            )
+            raise diagnosis.skip_too_late(point)
         if self.finished or (index is not None and index < point.begun):
             raise diagnosis.missed(self, point, ENTER, index, "skip")
         point.skip(point.begun if index is None else index, value)
@@ -207,11 +167,11 @@ class Run:
 
     def paused_frame(self) -> FrameType | None:
         """The innermost frame of the model where it stands paused."""
-        return None if self._greenlet is None else self._greenlet.gr_frame
+        return None if self._model is None else self._model.frame
 
     def _runs_unobserved(self, tap: Tap) -> bool:
         """Whether the paused model is inside a call of the module that began before it was observed."""
-        frame = self._greenlet.gr_frame if self._greenlet is not None else None
+        frame = self.paused_frame()
         while frame is not None:
             if frame.f_code is _CALL_CODE and frame.f_locals.get("self") is tap.module:
                 return tap not in self.stack
@@ -238,9 +198,9 @@ class Run:
             OutOfOrderError: that forward is running now, unobserved.
             SourceUnavailableError: it has no Python source.
         """
+        self.ensure_taps()
         table = self.tables.get(module)
         if table is None or (everything and not table.everything):
-            self.ensure_taps()
             tap = tap_of(module)
             self._observe((*self.instruments.lineage(tap), tap))
             begun = self.calls_of(tap)
@@ -273,20 +233,20 @@ class Run:
 
     def stop(self) -> None:
         """Take the model down where it stands."""
-        model = self._greenlet
         self.finished = True
-        if model is not None and not model.dead:
-            self.at = None
-            self._turn(lambda: model.throw(Unwind))
+        self.at = None
+        if self._model is not None:
+            self._model.unwind()
 
     def finish(self) -> None:
         """Run the model to its end and check that every assignment found its site."""
         while not self.finished:
             self._advance()
         for point in self.all_points():
-            attribute = point.pending()
-            if attribute is not None:
-                raise diagnosis.missed(self, point, LEAVE if attribute == LEAVE else ENTER, None, attribute)
+            pending = point.pending()
+            if pending is not None:
+                attribute, index = pending
+                raise diagnosis.missed(self, point, LEAVE if attribute == LEAVE else ENTER, index, attribute)
 
     def close(self) -> None:
         """Leave the model as it was found. Idempotent."""
@@ -312,50 +272,30 @@ class Run:
             self.late.clear()
             self.stack.clear()
             self.at = None
-            self._greenlet = None
-            self._context = None
-            if self._turns is not None:
-                self._turns.end()
-            _open_runs.set(tuple(run for run in _open_runs.get() if run is not self))
-
-    # The turn itself
+            if self._model is not None:
+                self._model.release()
+                self._model = None
+            openruns.leave(self)
 
     def _advance(self) -> None:
         """Let the model run until it pauses or ends."""
-        if self.finished:
+        model = self._model
+        if self.finished or model is None:
             return
-        model = self._greenlet
-        if model is None:
-            model = self._greenlet = ModelGreenlet(self.call)
-            model.nnsight_run = self
-            model.gr_context = self._context
-            self._context = None
         self.at = None
         try:
-            result = self._turn(model.switch)
+            result = model.advance()
         except BaseException as error:
             self.finished = True
             self.error = type(error).__name__
             raise
-        if model.dead:
+        if model.ended:
             self.finished = True
             self.returned = True
             self.result = result
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
-
-    def _turn(self, switch: Callable[[], Any]) -> Any:
-        model = self._greenlet
-        assert model is not None
-        model.parent = getcurrent()
-        turns = self._turns
-        assert turns is not None
-        body = turns.to_model()
-        try:
-            return switch()
-        finally:
-            turns.to_body(body)
 
     # The model's side
 
@@ -366,20 +306,14 @@ class Run:
         self.at = point
         self.phase = phase
         self.last_address = f"{point.address}.{phase}"
-        self._yield()
+        hand_back()
 
     def fail(self, error: TraceError) -> None:
         """Hand the turn to the body with an error that belongs to the body's line."""
         if self.finished:
             return
         self.failure = error
-        self._yield()
-
-    @staticmethod
-    def _yield() -> None:
-        parent = getcurrent().parent
-        assert parent is not None
-        parent.switch()
+        hand_back()
 
     def _pass_here(self) -> int:
         point = self.at
@@ -390,19 +324,3 @@ class Run:
         yield from self.points.values()
         for table in self.tables.values():
             yield from table.all_points()
-
-
-def outside_trace(address: str) -> OutsideTraceError:
-    """The error for a site's value that was asked for while no trace was open."""
-    return OutsideTraceError(
-        f"{address} has a value only while a trace is open. Write it inside `with model.trace(...):` "
-        "(values read there stay usable after the block)."
-    )
-
-
-def require_run(owner: object, address: str) -> Run:
-    """The open run of `owner`, or an error that says how to open one."""
-    run = current_run(owner)
-    if run is None:
-        raise outside_trace(address)
-    return run

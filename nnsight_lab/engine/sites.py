@@ -55,7 +55,8 @@ class Site:
             and isinstance(value[1], dict)
         ):
             raise TypeError(
-                f".inputs takes a pair (args, kwargs) of a tuple and a dict, not {type(value).__name__}; .input takes one value."
+                f".inputs takes a pair (args, kwargs) of a tuple and a dict, not {type(value).__name__}; "
+                ".input takes one value."
             )
         run, point, index = self._locate("inputs")
         args, kwargs = value

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from .errors import CalleeUnknownError, TraceError
+from .errors import CalleeUnknownError, SourceUnavailableError, TraceError
 from .functions import bound_to, innermost
 from .listing import Listing, Operation
+from .openruns import current_run, require_run
 from .points import Point
 from .render import render_html, render_operation, render_text
 from .rewrite import rewritten
-from .run import Run, current_run, require_run
+from .run import Run
 from .sites import Site
 from .tables import OperationTable, callee_is_module, unknown_operation
 
@@ -226,8 +227,13 @@ class OperationSite(Site):
 
         Raises:
             CalleeIsModuleError: it calls a module, whose own `.source` is named.
-            SourceUnavailableError: it calls something without Python source.
+            SourceUnavailableError: it calls something without Python source, or this is one numbered call of it.
         """
+        if self._index is not None:
+            raise SourceUnavailableError(
+                f"{self._address}[{self._index}].source: operations are addressed by call site. Use "
+                f"{self._address}.source.<operation>[i], where i counts over all its calls."
+            )
         callee = self._static_callee()
         if isinstance(callee, nn.Module):
             envoy = self._source._envoy

@@ -67,7 +67,9 @@ class LanguageModel(NNsight):
             module = model
         else:
             if automodel is None:
-                from transformers import AutoModelForCausalLM as automodel
+                import transformers
+
+                automodel = transformers.AutoModelForCausalLM
             where = os.fspath(model)
             about = {key: options[key] for key in _CONFIG_OPTIONS if key in options}
             config = options.pop("config", None) or load_config(where, **about)

@@ -54,10 +54,9 @@ def prepare(module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, 
             made["attention_mask"] = torch.ones_like(ids)
     made.update(keywords)
     mask = made.get("attention_mask")
-    padded = (
-        isinstance(mask, torch.Tensor) and mask.dim() == 2 and not isinstance(inputs, Mapping) and not bool(mask.all())
-    )
-    if padded and "position_ids" not in made and accepts is not None and "position_ids" in accepts:
+    # A mask or mapping of the user's own comes with positions of the user's own, or with none.
+    ours = not isinstance(inputs, Mapping) and "attention_mask" not in keywords and "position_ids" not in keywords
+    if ours and isinstance(mask, torch.Tensor) and not bool(mask.all()) and accepts and "position_ids" in accepts:
         made["position_ids"] = (mask.long().cumsum(-1) - 1).clamp(min=0)
     device = _device_of(module)
     return {key: value.to(device) if isinstance(value, torch.Tensor) else value for key, value in made.items()}
@@ -141,7 +140,9 @@ def _check_vocabulary(module: nn.Module, ids: torch.Tensor) -> None:
         return
     for worst in (int(ids.min()), int(ids.max())):
         if not 0 <= worst < size:
-            raise PromptError(f"Token id {worst} is not in the model's vocabulary: its embedding has ids 0 to {size - 1}.")
+            raise PromptError(
+                f"Token id {worst} is not in the model's vocabulary: its embedding has ids 0 to {size - 1}."
+            )
 
 
 def _accepted(module: nn.Module) -> Mapping[str, inspect.Parameter] | None:

@@ -79,13 +79,12 @@ def test_an_exception_in_the_model_surfaces_at_the_read_with_both_stacks(error):
     plain = failing(error)
     model = NNsight(plain)
     traces = installed(plain)
-    try:
+    with pytest.raises(type(error)) as caught:
         with model.trace(sample()):
             model.h[0].output
             model.h[2].output
-    except BaseException as caught:
-        assert caught is error
-        text = traceback.format_exc()
+    assert caught.value is error
+    text = "".join(traceback.format_exception(error))
     assert "model.h[2].output" in text  # the user's line
     assert "x = block(x, scale=0.5)" in text  # the model's frames
     assert "hidden = self.act(hidden)" in text

@@ -66,7 +66,7 @@ def test_indexing_slicing_and_iterating_a_list(model):
     assert model.h[1:] == [model.h[1], model.h[2]]
     assert len(model.h) == 3
     assert bool(NNsight(nn.ModuleList()))
-    assert list(reversed(list(model.h)))[0] is model.h[2]
+    assert next(reversed(list(model.h))) is model.h[2]
 
 
 def test_a_numpy_or_torch_integer_indexes_a_list(model):

@@ -1,5 +1,6 @@
 """A site that was passed and a site that was never reached are two errors, each at the user's line."""
 
+import contextlib
 import traceback
 
 import pytest
@@ -21,7 +22,7 @@ class Branches(nn.Module):
         self.never = nn.Linear(4, 4)
 
     def forward(self, x):
-        if x.sum() > 0:
+        if x.sum() > 0:  # noqa: SIM108
             x = self.positive(x)
         else:
             x = self.negative(x)
@@ -97,7 +98,7 @@ def test_a_passed_operation_is_out_of_order(model):
 
 
 def test_an_operation_of_a_passed_module_is_out_of_order(model):
-    with pytest.raises(OutOfOrderError, match="already passed|first used"), model.trace(sample()):
+    with pytest.raises(OutOfOrderError, match=r"already passed|first used"), model.trace(sample()):
         model.h[2].output
         model.h[1].mlp.source.self_act_0.output
 
@@ -123,7 +124,7 @@ def test_a_branch_not_taken_is_never_a_matter_of_order(branches):
     assert user_line(caught) == "branches.source.self_negative_0.output"
     assert "line 3 of Branches.forward is on a branch this forward did not take" in str(caught.value)
     # Also when it is asked for long after the place where it would have been.
-    with pytest.raises(NotReachedError, match="line 3 of Branches.forward is on a branch"), branches.trace(ONES):
+    with pytest.raises(NotReachedError, match=r"line 3 of Branches.forward is on a branch"), branches.trace(ONES):
         branches.source.torch_relu_0.output
         branches.source.self_negative_0.output
 
@@ -189,7 +190,7 @@ def test_a_pending_skip_is_reported(branches):
 
 
 def test_a_pending_assignment_to_an_operation_names_the_branch(branches):
-    with pytest.raises(NotReachedError, match="line 3 of Branches.forward is on a branch"), branches.trace(ONES):
+    with pytest.raises(NotReachedError, match=r"line 3 of Branches.forward is on a branch"), branches.trace(ONES):
         branches.source.self_negative_0.output = ONES
 
 
@@ -205,6 +206,19 @@ def test_an_assignment_to_a_passed_operation_raises_at_that_line(model):
         model.h[1].mlp.source.self_act_0.output
         model.h[1].mlp.source.self_up_0.output = 0
     assert user_line(caught) == "model.h[1].mlp.source.self_up_0.output = 0"
+
+
+def test_an_assignment_to_an_operation_of_a_passed_module_raises_at_that_line(model):
+    with pytest.raises(OutOfOrderError) as caught, model.trace(sample()):
+        model.h[2].output
+        model.h[1].mlp.source.self_up_0.output = 0
+    assert user_line(caught) == "model.h[1].mlp.source.self_up_0.output = 0"
+
+
+def test_an_assignment_to_a_pass_beyond_the_calls_made(branches):
+    with pytest.raises(NotReachedError, match=r"call 1 was asked for .* the forward made only 1 call"):
+        with branches.trace(ONES):
+            branches.source.torch_relu_0[1].output = ONES
 
 
 def test_the_input_cannot_be_assigned_once_the_call_returned(model):
@@ -244,12 +258,12 @@ def test_an_operation_of_a_module_that_is_not_called(branches):
             return self.used(x)
 
     model = NNsight(Outer())
-    with pytest.raises(NotReachedError, match="this forward did not call model.left"), model.trace(ONES):
+    with pytest.raises(NotReachedError, match=r"this forward did not call model.left"), model.trace(ONES):
         model.left.source.self_embed_0.output
 
 
 def test_a_nested_operation_on_a_branch_not_taken(branches):
-    with pytest.raises(NotReachedError, match="line 1 of Branches.helper is on a branch"), branches.trace(ONES):
+    with pytest.raises(NotReachedError, match=r"line 1 of Branches.helper is on a branch"), branches.trace(ONES):
         branches.source.self_helper_0.source.torch_zeros_0.output
 
 
@@ -280,7 +294,7 @@ def test_an_index_beyond_the_calls_made():
         operation = model.source.torch_relu_0
         values = [operation[index].output for index in range(3)]
     assert same(values[2], torch.relu(torch.relu(torch.relu(x) + 1) + 1))
-    with pytest.raises(NotReachedError, match="call 3 was asked for .*the forward made only 3 calls"), model.trace(x):
+    with pytest.raises(NotReachedError, match=r"call 3 was asked for .*the forward made only 3 calls"), model.trace(x):
         model.source.torch_relu_0[3].output
     with pytest.raises(OutOfOrderError, match="pass 1"), model.trace(x):
         model.source.torch_relu_0[2].output
@@ -359,17 +373,15 @@ def test_a_site_after_the_model_raised_names_what_was_raised():
 
     model = NNsight(Fails())
     with pytest.raises(NotReachedError, match="the model had raised ValueError before"), model.trace(ONES):
-        try:
+        with contextlib.suppress(ValueError):
             model.two.output
-        except ValueError:
-            pass
         model.two.output
 
 
 def test_an_unknown_operation_names_the_nearest(model):
     with pytest.raises(UnknownNameError, match="self_act_0"), model.trace(sample()):
         model.h[1].mlp.source.self_act_1.output
-    with pytest.raises(UnknownNameError, match="has no operation 'self_atc_0'.*self_act_0"):
+    with pytest.raises(UnknownNameError, match=r"has no operation 'self_atc_0'.*self_act_0"):
         model.h[1].mlp.source.self_atc_0
 
 

@@ -102,7 +102,7 @@ def test_options_of_loading_are_refused_for_a_module(option):
 
 @pytest.mark.parametrize("wrong", [3, None, torch.nn.Linear])
 def test_what_is_neither_name_nor_module_is_refused(wrong):
-    with pytest.raises(TypeError, match="name|path|module"):
+    with pytest.raises(TypeError, match=r"name|path|module"):
         LanguageModel(wrong)
 
 
@@ -113,7 +113,7 @@ def test_an_unknown_option_is_refused_when_the_weights_load(folder):
 
 
 def test_a_folder_without_a_model_says_what_is_missing(tmp_path):
-    with pytest.raises(OSError, match="config.json"):
+    with pytest.raises(OSError, match=r"config.json"):
         LanguageModel(tmp_path)
     with pytest.raises(OSError, match="nowhere"):
         LanguageModel(tmp_path / "nowhere")
@@ -198,7 +198,7 @@ def test_the_tokenizer_is_given_by_path(folder):
 def test_transformers_own_generate_is_the_same_before_and_after_a_trace():
     plain = tiny_model()
     ids = torch.tensor([tiny_tokenizer()(TEXT)["input_ids"]])
-    settings = dict(max_new_tokens=5, do_sample=False, attention_mask=torch.ones_like(ids))
+    settings = {"max_new_tokens": 5, "do_sample": False, "attention_mask": torch.ones_like(ids)}
     expected = plain.generate(ids, **settings)
     model = LanguageModel(plain, tokenizer=tiny_tokenizer())
     assert torch.equal(model._model.generate(ids, **settings), expected)
@@ -228,7 +228,7 @@ def test_experts_run_once_for_each_that_got_tokens():
     with model.trace(5):  # one token goes to two of the four experts
         values = [act[0].output, act[1].output]
     assert [value.shape for value in values] == [(1, 48), (1, 48)]
-    with pytest.raises(NotReachedError, match="call 2 was asked for .* the forward made only 2 calls"), model.trace(5):
+    with pytest.raises(NotReachedError, match=r"call 2 was asked for .* the forward made only 2 calls"), model.trace(5):
         act[2].output
 
 
@@ -236,7 +236,7 @@ def test_a_forward_whose_decorator_ran_something_else_says_so():
     plain = tiny_model("mixtral")
     plain.config._experts_implementation = "grouped_mm"
     model = LanguageModel(plain, tokenizer=tiny_tokenizer())
-    with pytest.raises(NotReachedError, match="no operation of MixtralExperts.forward ran.*a decorator") as caught:
+    with pytest.raises(NotReachedError, match=r"no operation of MixtralExperts.forward ran.*a decorator") as caught:
         with model.trace(5):
             model.model.layers[0].mlp.experts.source.self_act_fn_0.output
     assert "branch" not in str(caught.value)

@@ -143,6 +143,7 @@ def test_prompts_of_equal_length_need_no_padding(model, plain):
 def test_the_users_own_mask_and_positions_win(model, plain):
     ids, mask = torch.tensor([IDS]), torch.ones(1, len(IDS), dtype=torch.long)
     mask[0, :3] = 0
+    assert torch.equal(logits_of(model, TEXT, attention_mask=mask), plain(ids, attention_mask=mask).logits)
     positions = torch.arange(len(IDS))[None] + 5
     expected = plain(ids, attention_mask=mask, position_ids=positions).logits
     assert torch.equal(logits_of(model, TEXT, attention_mask=mask, position_ids=positions), expected)
@@ -179,7 +180,7 @@ def test_no_prompt_at_all_is_refused(model):
 
 
 def test_an_id_beyond_the_vocabulary_is_refused_with_its_number(model):
-    with pytest.raises(PromptError, match="Token id 300 .* ids 0 to 256"):
+    with pytest.raises(PromptError, match=r"Token id 300 .* ids 0 to 256"):
         model.trace([1, 300])
     with pytest.raises(PromptError, match="Token id -1"):
         model.trace([1, -1])

@@ -16,7 +16,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-_SIZES = dict(vocab_size=257, bos_token_id=256, eos_token_id=256, pad_token_id=256)
+_SIZES = {"vocab_size": 257, "bos_token_id": 256, "eos_token_id": 256, "pad_token_id": 256}
 _ROTARY = dict(
     _SIZES,
     hidden_size=32,

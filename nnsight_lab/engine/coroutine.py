@@ -1,0 +1,97 @@
+"""The model as a coroutine: a greenlet that runs until it hands the turn back.
+
+The body of the `with` block stays where the user wrote it. `advance` switches to the model, which goes on until something
+on its side calls `hand_back`, or to its end; nothing else ever runs at the same time, and there is no second thread. The
+model's parent is the greenlet that last gave it the turn, so an error that the model raises arrives at the body's line
+with the frames of both. The thread-local switches of torch are exchanged at each turn; context variables are copied
+once, where the trace is opened.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from .threadstate import Alternation
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+class Unwind(GreenletExit):
+    """Thrown into a paused model to take its frames down; ends its greenlet quietly."""
+
+
+class ModelGreenlet(greenlet):
+    """A greenlet that runs a model; taps find their run through it."""
+
+    nnsight_run: Run | None = None
+
+
+class Coroutine:
+    """One call of a model, begun at the first `advance`.
+
+    Args:
+        run: the run that the taps met on the way belong to.
+        call: runs the model; takes no arguments.
+    """
+
+    __slots__ = ("_call", "_context", "_greenlet", "_run", "_turns")
+
+    def __init__(self, run: Run, call: Callable[[], Any]) -> None:
+        self._run = run
+        self._call = call
+        self._context: contextvars.Context | None = contextvars.copy_context()
+        self._turns = Alternation()
+        self._greenlet: ModelGreenlet | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call has returned or raised."""
+        return self._greenlet is not None and self._greenlet.dead
+
+    @property
+    def frame(self) -> FrameType | None:
+        """The innermost frame of the model where it stands paused."""
+        return None if self._greenlet is None else self._greenlet.gr_frame
+
+    def advance(self) -> Any:
+        """Let the model run until it hands the turn back (None) or ends (what it returned, or raises)."""
+        model = self._greenlet
+        if model is None:
+            model = self._greenlet = ModelGreenlet(self._call)
+            model.nnsight_run = self._run
+            model.gr_context = self._context
+            self._context = None
+        return self._turn(model, model.switch)
+
+    def unwind(self) -> None:
+        """Take the model down where it stands. Its `finally` blocks run; an error in one of them is raised here."""
+        model = self._greenlet
+        if model is not None and not model.dead:
+            self._turn(model, lambda: model.throw(Unwind))
+
+    def release(self) -> None:
+        """Let go of everything."""
+        self._turns.end()
+        self._greenlet = None
+        self._context = None
+
+    def _turn(self, model: ModelGreenlet, switch: Callable[[], Any]) -> Any:
+        model.parent = getcurrent()
+        body = self._turns.to_model()
+        try:
+            return switch()
+        finally:
+            self._turns.to_body(body)
+
+
+def hand_back() -> None:
+    """On the model's side: give the turn to the body."""
+    body = getcurrent().parent
+    assert body is not None
+    body.switch()

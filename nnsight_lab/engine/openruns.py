@@ -1,0 +1,63 @@
+"""Which trace a line belongs to.
+
+Open runs are kept in a context variable, so that threads and asyncio tasks each see their own. Bodies that share a
+context (generators, a trace inside a trace) are told apart by the frame that executes the `with` block.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from .errors import OutsideTraceError
+
+if TYPE_CHECKING:
+    from .run import Run
+
+_open: contextvars.ContextVar[tuple[Run, ...]] = contextvars.ContextVar("nnsight_lab_runs", default=())
+
+
+def enter(run: Run) -> None:
+    """Add `run` to those of this context."""
+    _open.set((*(other for other in _open.get() if not other.closed), run))
+
+
+def leave(run: Run) -> None:
+    """Take `run` off those of this context."""
+    _open.set(tuple(other for other in _open.get() if other is not run))
+
+
+def current_run(owner: object) -> Run | None:
+    """The open run of `owner`'s model that the calling code belongs to, or None.
+
+    Of several it is the innermost whose `with` block is being executed; when no block is on the stack (a trace opened
+    by a helper), the one opened last.
+    """
+    found = [run for run in _open.get() if run.owner is owner and not run.closed]
+    if len(found) < 2:
+        return found[0] if found else None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        for run in reversed(found):
+            if run.block == (id(frame), frame.f_code):
+                return run
+        frame = frame.f_back
+    return found[-1]
+
+
+def outside_trace(address: str) -> OutsideTraceError:
+    """The error for a site's value that was asked for while no trace was open."""
+    return OutsideTraceError(
+        f"{address} has a value only while a trace is open. Write it inside `with model.trace(...):` "
+        "(values read there stay usable after the block)."
+    )
+
+
+def require_run(owner: object, address: str) -> Run:
+    """The open run of `owner`, or an error that says how to open one."""
+    run = current_run(owner)
+    if run is None:
+        raise outside_trace(address)
+    return run
