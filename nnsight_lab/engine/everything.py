@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import operator
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from .labels import Walker, located
+from .labels import Walker, located, tool
 from .listing import CALL, NAME, OPERATOR, RETURN
 from .sourcetext import FunctionNode
-
-TOOLS = "__nnsight_lab_tools__"
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.MatMult: "matmul", ast.Div: "truediv",
@@ -38,8 +37,9 @@ class _Index:
 
 
 class Tools:
-    """What the rewritten code calls in the place of operators and bindings: `add`, `iadd`, ..., `index`, `identity`."""
+    """What the rewritten code calls by itself: `add`, `iadd`, ... for operators, `index`, `identity`, `chain`."""
 
+    chain = itertools.chain
     index = _Index()
 
     @staticmethod
@@ -51,10 +51,6 @@ for _name in _OPERATORS.values():
     _function = f"{_name}_" if _name in ("and", "or") else _name
     setattr(Tools, _name, getattr(operator, _function))
     setattr(Tools, f"i{_name}", getattr(operator, f"i{_function}".removesuffix("_")))
-
-
-def _tool(name: str) -> ast.expr:
-    return ast.Attribute(value=ast.Name(id=TOOLS, ctx=ast.Load()), attr=name, ctx=ast.Load())
 
 
 def _names(target: ast.expr) -> Iterator[ast.Name]:
@@ -91,7 +87,7 @@ class EverythingWalker(Walker):
     def _observed(self, stem: str, kind: str, value: ast.expr, at: ast.AST) -> ast.expr:
         """`value` passing through a site of its own."""
         index = self._add(stem, kind, at)
-        return located(ast.Call(func=self._gate(index), args=[_tool("identity"), value], keywords=[]), at)
+        return located(ast.Call(func=self._gate(index), args=[tool("identity"), value], keywords=[]), at)
 
     def _bound(self, name: ast.Name, value: ast.expr) -> ast.expr:
         return self._observed(f"var_{name.id}", NAME, value, name)
@@ -114,7 +110,7 @@ class EverythingWalker(Walker):
         self.generic_visit(node)
         name = _OPERATORS[type(node.op)]
         index = self._add(f"op_{name}", OPERATOR, node)
-        call = ast.Call(func=self._gate(index), args=[_tool(name), node.left, node.right], keywords=[])
+        call = ast.Call(func=self._gate(index), args=[tool(name), node.left, node.right], keywords=[])
         return located(call, node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
@@ -126,7 +122,7 @@ class EverythingWalker(Walker):
             at = node.value
             value = self.visit(node.value)
             index = self._add("return", RETURN, node)
-            through = ast.Call(func=self._gate(index), args=[_tool("identity"), value], keywords=[])
+            through = ast.Call(func=self._gate(index), args=[tool("identity"), value], keywords=[])
             node.value = located(through, at)
         return node
 
@@ -150,7 +146,7 @@ class EverythingWalker(Walker):
         before: list[ast.stmt] = []
         held: list[ast.expr] = []
         load, store = self._twice(node.target, before, held)
-        operate = ast.Call(func=self._gate(index), args=[_tool(f"i{name}"), load, node.value], keywords=[])
+        operate = ast.Call(func=self._gate(index), args=[tool(f"i{name}"), load, node.value], keywords=[])
         after: list[ast.stmt] = [ast.Assign(targets=[store], value=operate)]
         if held:
             after.append(ast.Delete(targets=held))
@@ -169,7 +165,7 @@ class EverythingWalker(Walker):
         if not isinstance(target, ast.Subscript):
             raise TypeError(f"an augmented assignment to {type(target).__name__} is not Python")
         owner = self._hold(target.value, before, held)
-        key = ast.Subscript(value=_tool("index"), slice=target.slice, ctx=ast.Load())
+        key = ast.Subscript(value=tool("index"), slice=target.slice, ctx=ast.Load())
         index = self._hold(key, before, held)
         load, store = (
             ast.Subscript(

@@ -138,6 +138,15 @@ class Gate:
             counter.cache_clear()
         self._kept.clear()
 
+    def retire(self) -> None:
+        """Let go of everything, for a twin that no further run will use; calls then pass straight through."""
+        for gate, operation in zip(self.gates, self.rewritten.listing.operations, strict=True):
+            plain: Call = _in_frame if operation.callee in FRAME_READERS else operator.call
+            gate.__setstate__((plain, (), {}, None))  # type: ignore[attr-defined]
+        self.late.clear()
+        self._idle.clear()
+        self._kept.clear()
+
     def wrap(self, callee: Any, name: str | None = None) -> Any:
         """`callee` with its innermost function replaced by the twin behind these gates."""
         return rebuild(callee, lambda inner: self.rewritten.bind(inner, self.gates), name)

@@ -22,6 +22,7 @@ from .listing import CALL, Operation
 from .sourcetext import FunctionNode
 
 GATES = "__nnsight_lab_gates__"
+TOOLS = "__nnsight_lab_tools__"
 
 # Before Python 3.12 the parts of an f-string carry positions that cannot be trusted.
 _FSTRING_POSITIONS = sys.version_info >= (3, 12)
@@ -51,6 +52,11 @@ def located(node: Any, at: ast.AST) -> Any:
         if not hasattr(child, "lineno") and isinstance(child, (ast.expr, ast.stmt)):
             ast.copy_location(child, at)
     return node
+
+
+def tool(name: str) -> ast.expr:
+    """One of the functions that the rewritten code uses (`Tools`)."""
+    return ast.Attribute(value=ast.Name(id=TOOLS, ctx=ast.Load()), attr=name, ctx=ast.Load())
 
 
 def _is_bare_super(node: ast.Call) -> bool:
@@ -116,7 +122,13 @@ class Walker(ast.NodeTransformer):
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         index = self._add(callee_name(original), CALL, node, callee)
-        node.args.insert(0, node.func)
+        if len(node.args) == 1 and isinstance(node.args[0], ast.Starred) and node.keywords:
+            # Python iterates a lone starred argument after the keywords are evaluated, so it must stay the only one.
+            star = node.args[0]
+            both = [ast.Tuple(elts=[node.func], ctx=ast.Load()), star.value]
+            star.value = located(ast.Call(func=tool("chain"), args=both, keywords=[]), original)
+        else:
+            node.args.insert(0, node.func)
         node.func = located(self._gate(index), original)
         return node
 

@@ -17,9 +17,9 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from .errors import SourceUnavailableError
-from .everything import TOOLS, EverythingWalker, Tools
+from .everything import EverythingWalker, Tools
 from .functions import copy_function
-from .labels import GATES, Walker
+from .labels import GATES, TOOLS, Walker
 from .listing import Listing, Operation
 from .sourcetext import compile_function, read_function
 
@@ -76,8 +76,7 @@ def _rewrite(function: FunctionType, everything: bool) -> Rewritten:
     walker = EverythingWalker(text.first_line) if everything else Walker(text.first_line)
     node = copy.deepcopy(text.node)
     walker.walk(node)
-    extra = (GATES, TOOLS) if everything else (GATES,)
-    code = compile_function(node, function.__code__, extra, text.class_name)
+    code = compile_function(node, function.__code__, (GATES, TOOLS), text.class_name)
     operations = tuple(_in_rows(operation, text.lines) for operation in walker.operations)
     listing = Listing(
         name=function.__qualname__,

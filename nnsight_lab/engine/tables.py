@@ -35,7 +35,7 @@ class OperationTable:
         before: how often the function had been called before it was observed.
     """
 
-    __slots__ = ("address", "before", "calls", "everything", "gate", "parent", "points", "run", "seen")
+    __slots__ = ("address", "before", "calls", "everything", "gate", "own_gates", "parent", "points", "run", "seen")
 
     def __init__(self, run: Run, address: str, parent: Point | None = None, before: int = 0) -> None:
         self.run = run
@@ -47,6 +47,7 @@ class OperationTable:
         self.gate: Gate | None = None
         self.points: dict[str, Point] = {}
         self.seen: dict[str, Any] = {}
+        self.own_gates: list[Gate] = []
 
     @property
     def rewritten(self) -> Rewritten | None:
@@ -59,10 +60,12 @@ class OperationTable:
         Raises:
             UnknownNameError: a label asked for is not among its operations.
         """
-        for label, point in self.points.items():
-            # A callee that changes between calls may lack what was read in an earlier one.
-            if label not in gate.rewritten.positions and (self.gate is None or point.awaited()):
-                raise unknown_operation(label, gate.rewritten, self.address)
+        if self.gate is None:  # a callee that changes from call to call may have a label in some of them only
+            for label in self.points:
+                if label not in gate.rewritten.positions:
+                    raise unknown_operation(label, gate.rewritten, self.address)
+        if self.parent is not None:  # a module's gates outlive the run; those of a callee belong to this table
+            self.own_gates.append(gate)
         self.gate = gate
         for label, point in self.points.items():
             if label in gate.rewritten.positions:
@@ -74,11 +77,11 @@ class OperationTable:
         Raises:
             UnknownNameError: the function is known and has no such operation.
         """
-        gate = self.gate
-        if gate is not None and label not in gate.rewritten.positions:
-            raise unknown_operation(label, gate.rewritten, self.address)
         point = self.points.get(label)
         if point is None:
+            gate = self.gate
+            if gate is not None and label not in gate.rewritten.positions:
+                raise unknown_operation(label, gate.rewritten, self.address)
             begun = 0 if gate is None else gate.count(gate.rewritten.positions[label])
             ended = begun - 1 if begun and self._in_flight(label) else begun
             point = self.points[label] = Point(self.run, f"{self.address}.{label}", begun, ended, self, label)
@@ -175,7 +178,11 @@ class OperationTable:
             point.table = None
         self.points.clear()
         self.seen.clear()
+        for gate in self.own_gates:
+            gate.retire()
+        self.own_gates.clear()
         self.gate = None
+        self.parent = None
 
 
 def unknown_operation(label: str, found: Rewritten, address: str) -> UnknownNameError:

@@ -83,7 +83,7 @@ class Child(Base):
         def inner(y):
             return self.__scaled(y)
 
-        return inner(super().forward(x)) + super(Child, self).forward(x)
+        return inner(super().forward(x)) + super().forward(x)
 
     def with_class(self, x):
         return double(x) if __class__ is Child else None
@@ -380,7 +380,7 @@ def test_nested_classes_and_lambdas():
         def inner():
             return Local.__qualname__, inner.__qualname__
 
-        class Local(dict, metaclass=type):
+        class Local(dict):
             size = double(x)
 
             def get_size(self):
@@ -448,3 +448,23 @@ def test_a_private_method_can_be_stepped_into():
     model = NNsight(Mangled())
     with model.trace(X):
         assert torch.equal(model.source.self___helper_0.source.torch_neg_0.output, -X)
+
+
+def test_a_lone_starred_argument_is_iterated_after_the_keywords():
+    def forward(xs):
+        def numbers():
+            for x in xs:
+                yield note(x)
+
+        return collect(*numbers(), last=note("keyword"))
+
+    def note(x):
+        noted.append(x)
+        return x
+
+    def collect(*args, last):
+        return [*args, last]
+
+    noted = []
+    assert forward([1, 2]) == observed(forward)[0]([1, 2]) == [1, 2, "keyword"]
+    assert noted == ["keyword", 1, 2] * 2

@@ -237,7 +237,7 @@ def record_of(source, observe):
     return run(function, log), log, called
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(straight)
 def test_labels_count_the_calls_as_they_are_evaluated(source):
     assume(is_python(source))
@@ -256,7 +256,7 @@ def test_labels_count_the_calls_as_they_are_evaluated(source):
 
 
 @pytest.mark.parametrize("everything", [False, True])
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(source=branching)
 def test_an_observed_function_does_what_the_original_does(everything, source):
     assume(is_python(source))
