@@ -12,6 +12,7 @@ from .engine import (
     NotReachedError,
     OutOfOrderError,
     OutsideTraceError,
+    RecomputedEditError,
     SkipTooLateError,
     SourceUnavailableError,
     TraceError,
@@ -38,6 +39,7 @@ __all__ = [
     "NotReachedError",
     "OutOfOrderError",
     "OutsideTraceError",
+    "RecomputedEditError",
     "SkipTooLateError",
     "SourceUnavailableError",
     "TraceError",
@@ -55,9 +57,7 @@ def __getattr__(name: str) -> Any:
 
     home = _LAZY[name]
     value = (
-        importlib.import_module(f".{name}", __name__)
-        if home is None
-        else getattr(importlib.import_module(home), name)
+        importlib.import_module(f".{name}", __name__) if home is None else getattr(importlib.import_module(home), name)
     )
     globals()[name] = value
     return value

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import nnsight_lab
 from nnsight_lab import LanguageModel, NNsight, engine, models
@@ -67,6 +68,21 @@ class Constant(nn.Module):
         return lambda x: x
 
 
+class Recomputed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return checkpoint(self.inner, x, use_reentrant=False)
+
+
+def recomputed_edit():
+    model = NNsight(Recomputed())
+    with model.trace(torch.ones(1, 4)):
+        model.inner.output = torch.zeros(1, 4)
+
+
 def input_access():
     model = NNsight(Constant())
     with model.trace(torch.ones(1)):
@@ -110,6 +126,7 @@ RAISED = {
     "OutOfOrderError": out_of_order,
     "NotReachedError": not_reached,
     "SkipTooLateError": skip_too_late,
+    "RecomputedEditError": recomputed_edit,
     "InputAccessError": input_access,
     "TraceStateError": trace_state,
     "UnknownNameError": unknown_name,

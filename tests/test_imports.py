@@ -80,9 +80,7 @@ def test_an_upward_import_would_be_found(tmp_path, monkeypatch):
         test_no_part_imports_one_above_it(path)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in modules() if part_of(path) == "engine"], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", [path for path in modules() if part_of(path) == "engine"], ids=lambda path: path.name)
 def test_the_engine_uses_torch_and_greenlet_only(path):
     foreign = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names) - {"nnsight_lab"}
     assert foreign <= ENGINE_MAY_USE
@@ -119,4 +117,4 @@ def test_every_exported_name_exists():
         assert getattr(nnsight_lab, name) is not None
     assert set(nnsight_lab.__all__) <= set(dir(nnsight_lab))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        nnsight_lab.nothing  # noqa: B018
+        nnsight_lab.nothing

@@ -1,10 +1,10 @@
 """The model as a coroutine: a greenlet that runs until it hands the turn back.
 
-The body of the `with` block stays where the user wrote it. `advance` switches to the model, which goes on until something
-on its side calls `hand_back`, or to its end; nothing else ever runs at the same time, and there is no second thread. The
-model's parent is the greenlet that last gave it the turn, so an error that the model raises arrives at the body's line
-with the frames of both. The thread-local switches of torch are exchanged at each turn; context variables are copied
-once, where the trace is opened.
+The body of the `with` block stays where the user wrote it. `advance` switches to the model, which goes on until
+something on its side calls `hand_back`, or to its end; nothing else ever runs at the same time, and there is no second
+thread. The model's parent is the greenlet that last gave it the turn, so an error that the model raises arrives at the
+body's line with the frames of both. The thread-local switches of torch are exchanged at each turn; context variables
+are copied once, where the trace is opened.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ class Coroutine:
     def frame(self) -> FrameType | None:
         """The innermost frame of the model where it stands paused."""
         return None if self._greenlet is None else self._greenlet.gr_frame
+
+    @property
+    def grad(self) -> bool:
+        """Whether gradients are recorded on the model's side."""
+        return self._turns.model.grad
 
     def advance(self) -> Any:
         """Let the model run until it hands the turn back (None) or ends (what it returned, or raises)."""

@@ -57,7 +57,8 @@ def running_unobserved(run: Run, address: str) -> OutOfOrderError:
 def skip_too_late(point: Point) -> SkipTooLateError:
     """The error for a skip of a call that has begun."""
     return SkipTooLateError(
-        f"{point.address}.skip(value) came after the call had begun. Skip it before reading anything that runs inside it."
+        f"{point.address}.skip(value) came after the call had begun. "
+        "Skip it before reading anything that runs inside it."
     )
 
 

@@ -35,6 +35,10 @@ class SkipTooLateError(TraceError):
     """`.skip(value)` was called on a site whose call had already begun."""
 
 
+class RecomputedEditError(TraceError):
+    """A site inside a region under gradient checkpointing was assigned, where a backward could follow."""
+
+
 class InputAccessError(TraceError):
     """`.input` was asked of a call without arguments."""
 

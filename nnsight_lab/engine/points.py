@@ -7,8 +7,13 @@ are numbered from 0 in the order in which they begin (arguments) or end (values)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .recompute import refuse_edit_if_recomputed
 
 if TYPE_CHECKING:
     from .run import Run
@@ -72,6 +77,7 @@ class Point:
 
     def _arrive(self, index: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         for edit in self.edits.pop((ENTER, index), ()):
+            refuse_edit_if_recomputed(self.address, sys._getframe(), torch.is_grad_enabled())
             args, kwargs = edit((args, kwargs))
         if self.wait_enter == index:
             self.wait_enter = -1
@@ -86,6 +92,7 @@ class Point:
         index = self.ended
         if self.edits:
             for edit in self.edits.pop((LEAVE, index), ()):
+                refuse_edit_if_recomputed(self.address, sys._getframe(), torch.is_grad_enabled())
                 value = edit(value)
         if self.wait_leave == index:
             self.wait_leave = -1

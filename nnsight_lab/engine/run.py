@@ -20,6 +20,7 @@ from .coroutine import Coroutine, hand_back
 from .errors import InputAccessError, TraceError
 from .instruments import Twin
 from .points import ENTER, LEAVE, Point
+from .recompute import refuse_edit_if_recomputed
 from .tables import OperationTable
 from .taps import Tap, attach, detach, observe, tap_of
 
@@ -90,6 +91,8 @@ class Run:
             self._reach(point, phase, None)
             here = True
         if here:
+            model = self._model
+            refuse_edit_if_recomputed(point.address, self.paused_frame(), model is not None and model.grad)
             if phase == ENTER:
                 point.args, point.kwargs = change((point.args, point.kwargs))
             else:

@@ -123,23 +123,23 @@ def capture() -> ThreadState:
 class Alternation:
     """The switches of a run's two sides. Made where the trace is opened: the model starts with what holds there."""
 
-    __slots__ = ("_autocast_off", "_guards", "_model")
+    __slots__ = ("_autocast_off", "_guards", "model")
 
     def __init__(self) -> None:
-        self._model = capture()
+        self.model = capture()
         self._autocast_off = tuple((device, False, dtype) for device, _, dtype in _autocast())
         self._guards: list[Any] = []
 
     def to_model(self) -> ThreadState:
         """Put the model's switches in place; returns the body's, for `to_body`."""
         body = capture()
-        if self._guards or body != self._model:
-            self._put(body, self._model)
+        if self._guards or body != self.model:
+            self._put(body, self.model)
         return body
 
     def to_body(self, body: ThreadState) -> None:
         """Note the model's switches and put the body's in place."""
-        self._model = model = capture()
+        self.model = model = capture()
         if self._guards or body != model:
             self._put(model, body)
 

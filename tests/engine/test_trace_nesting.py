@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from nnsight_lab import NNsight
+from nnsight_lab import NNsight, RecomputedEditError
 from tests.engine.trace_toys import hooked, installed, recorded, same, sample, toy
 
 
@@ -438,6 +438,22 @@ def test_reads_under_gradient_checkpointing_leave_the_gradients_as_they_are(reen
     assert same(act, recorded(plain, plain.block.mlp.act, x)[0])
     assert same(block, recorded(plain, plain.block, x)[0])
     assert mine.ndim == 0
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_edits_inside_a_region_that_backward_runs_again_are_refused(reentrant):
+    plain = Checkpointed(reentrant)
+    model = NNsight(plain)
+    x = sample().requires_grad_()
+    with pytest.raises(RecomputedEditError, match=r"model\.block\.mlp\.act lies in a region"), model.trace(x):
+        model.block.mlp.act.output = model.block.mlp.act.output * 2
+    with pytest.raises(RecomputedEditError, match=r"model\.block\.mlp lies in a region"), model.trace(x):
+        model.block.mlp.input = torch.zeros(2, 3, 8)
+    with torch.no_grad(), hooked(plain.block.mlp.act, lambda value: value * 2):
+        expected = plain(x)
+    with torch.no_grad(), model.trace(x.detach()) as tracer:
+        model.block.mlp.act.output = model.block.mlp.act.output * 2
+    assert same(tracer.result, expected)
 
 
 @pytest.mark.parametrize("reentrant", [True, False])

@@ -180,7 +180,10 @@ def test_an_assignment_still_pending_at_the_end_is_reported_at_the_block(branche
 
 @pytest.mark.parametrize("attribute", ["input", "inputs", "output"])
 def test_a_pending_assignment_names_its_attribute(branches, attribute):
-    with pytest.raises(NotReachedError, match=rf"model\.never\.{attribute.rstrip('s')} was never reached"), branches.trace(ONES):
+    with (
+        pytest.raises(NotReachedError, match=rf"model\.never\.{attribute.rstrip('s')} was never reached"),
+        branches.trace(ONES),
+    ):
         setattr(branches.never, attribute, ((ONES,), {}) if attribute == "inputs" else ONES)
 
 

@@ -65,9 +65,7 @@ def test_dispatch_loads_at_once(folder):
     model = LanguageModel(folder, dispatch=True)
     assert model.dispatched
     with torch.no_grad():
-        assert torch.equal(
-            model._model(torch.tensor([tiny_tokenizer()(TEXT)["input_ids"]])).logits, expected_logits()
-        )
+        assert torch.equal(model._model(torch.tensor([tiny_tokenizer()(TEXT)["input_ids"]])).logits, expected_logits())
     module = model._model
     model.dispatch()
     assert model._model is module
@@ -96,7 +94,9 @@ def test_two_names_of_one_option_that_disagree_are_an_error(folder):
 
 @pytest.mark.parametrize("option", [{"device_map": "cpu"}, {"dtype": torch.float16}, {"revision": "main"}])
 def test_options_of_loading_are_refused_for_a_module(option):
-    with pytest.raises(TypeError, match=f"{next(iter(option))}: options of loading, but the model was given as a module"):
+    with pytest.raises(
+        TypeError, match=f"{next(iter(option))}: options of loading, but the model was given as a module"
+    ):
         LanguageModel(tiny_model(), **option)
 
 
