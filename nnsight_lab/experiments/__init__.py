@@ -26,6 +26,7 @@ from .recipe import Recipe
 from .result import MetricValue, Result, SiteReport, Timing, TokenRow
 from .steps import (
     Add,
+    AnyEdit,
     AnyStep,
     Capture,
     Edit,
@@ -43,6 +44,7 @@ from .steps import (
 __all__ = [
     "KL",
     "Add",
+    "AnyEdit",
     "AnyMetric",
     "AnyStep",
     "Capture",

@@ -235,8 +235,7 @@ def _metric_lines(recipe: Recipe) -> list[str]:
             head = [f"answer = {token(answer)}", pairs]
             return [*head, '    print(name, "rank:", (logits[0] > logits[0, answer]).sum().item())']
         case KL():
-            head = [
-                f"log_{p} = {name}_logits[0].double().log_softmax(-1)" for p, name in (("p", "clean"), ("q", "edited"))
-            ]
-            return [*head, 'print("KL in nats:", (log_p.exp() * (log_p - log_q)).sum().item())']
+            log_p = "log_p = clean_logits[0].double().log_softmax(-1)"
+            log_q = "log_q = edited_logits[0].double().log_softmax(-1)"
+            return [log_p, log_q, 'print("KL in nats:", (log_p.exp() * (log_p - log_q)).sum().item())']
     return []

@@ -28,6 +28,7 @@ from .reach import reaching
 from .recipe import Recipe
 from .reports import site_reports
 from .result import MetricValue, Result, Timing
+from .scope import HeadShape
 from .steps import Capture, Patch
 from .survey import Survey, longer_shapes, survey
 from .tokens import answer_reader
@@ -265,10 +266,8 @@ def _config(model: NNsight) -> Any:
     return getattr(model._model, "config", None)
 
 
-def _heads(model: NNsight) -> int | None:
-    config = _config(model)
-    config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    return getattr(config, "num_attention_heads", None)
+def _heads(model: NNsight) -> HeadShape | None:
+    return HeadShape.of(_config(model))
 
 
 def _versions() -> dict[str, str]:

@@ -11,8 +11,8 @@ import difflib
 
 from msgspec import Struct
 
-from ..engine import Listing
-from ..engine.listing import CALL
+from ..engine import Listing, Operation
+from ..engine.listing import CALL, RETURN
 from .errors import MovedOperationError
 from .syntax import Look, look_at
 
@@ -82,10 +82,10 @@ def find_again(fingerprint: Fingerprint, listing: Listing, site: str) -> str:
     """The label that the fingerprint's operation has in `listing`.
 
     Where the function is the same but for names, layout and annotations, the operation is the one at the same place in
-    evaluation order. Otherwise an operation is recognised by what it is: the same callee, expression, statement,
-    branch and neighbours; or the same callee and expression, or the same callee, where these are without a twin both
-    in the function then and in the function now. A name that has only moved to another operation of the same kind
-    is not followed: which of the two was meant cannot be told.
+    evaluation order. Otherwise three descriptions are tried: everything about it; its callee and expression; its
+    callee. Each must have fitted one operation alone when the fingerprint was taken and must fit one alone now. The
+    last two do not tell one computation from another where the callee is a method of a local variable, a function of
+    no owner or an operator, so there the surroundings have to speak for it as well.
 
     Args:
         listing: of the present function, with everything listed.
@@ -96,21 +96,22 @@ def find_again(fingerprint: Fingerprint, listing: Listing, site: str) -> str:
     """
     found = look_at(listing)
     operations, looks = listing.operations, found.operations
-    if found.digest == fingerprint.digest:
+    if found.digest == fingerprint.digest and fingerprint.index < len(operations):
         return operations[fingerprint.index].label
     alike = [i for i, look in enumerate(looks) if (look.kind, look.callee) == (fingerprint.kind, fingerprint.callee)]
     same_expression = [i for i in alike if looks[i].expression == fingerprint.expression]
     same_all = [i for i in same_expression if _same_surroundings(looks, i, fingerprint)]
+    stems = {_stem(operations[i].label) for i in alike}
     for matching, twins in zip((same_all, same_expression, alike), reversed(fingerprint.twins), strict=True):
         if len(matching) == 1 and twins == 1:
-            label = operations[matching[0]].label
-            # The old name still in use at another operation like it: the two may have changed places.
-            if _stem(label) != _stem(fingerprint.label) and _stem(fingerprint.label) in {
-                _stem(operations[i].label) for i in alike
-            }:
+            index = matching[0]
+            label, stem = operations[index].label, _stem(fingerprint.label)
+            # The old name is in use at another operation like it: the two may have changed places.
+            if _stem(label) != stem and stem in stems:
                 break
-            return label
-    candidates = tuple(operations[i].label for i in _by_likeness(looks, fingerprint))
+            if matching is same_all or _tells_itself(fingerprint) or _corroborated(looks, index, fingerprint):
+                return label
+    candidates = tuple(operations[i].label for i in _by_likeness(operations, looks, fingerprint))
     many = "several operations of it are alike" if len(alike) > 1 else "none of its operations is the same"
     listed = ", ".join(candidates[:5]) or "none of its kind"
     raise MovedOperationError(
@@ -124,6 +125,19 @@ def find_again(fingerprint: Fingerprint, listing: Listing, site: str) -> str:
 
 def _stem(label: str) -> str:
     return label.rpartition("_")[0]
+
+
+def _tells_itself(fingerprint: Fingerprint) -> bool:
+    """Whether the callee alone says which computation it is: a part of the module, or the function's one `return`."""
+    return fingerprint.callee.startswith(("self.", "cls.")) or fingerprint.kind == RETURN
+
+
+def _corroborated(looks: tuple[Look, ...], index: int, fingerprint: Fingerprint) -> bool:
+    """Whether the operation stands in the same statement, or on the same branch beside one of the same neighbours."""
+    look = looks[index]
+    before, after = _neighbours(looks, index)
+    beside = (bool(before) and before == fingerprint.before) or (bool(after) and after == fingerprint.after)
+    return look.statement == fingerprint.statement or (look.branch == fingerprint.branch and beside)
 
 
 def _neighbours(looks: tuple[Look, ...], index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -149,7 +163,7 @@ def _same_surroundings(looks: tuple[Look, ...], index: int, fingerprint: Fingerp
     ) == (fingerprint.before, fingerprint.after)
 
 
-def _by_likeness(looks: tuple[Look, ...], fingerprint: Fingerprint) -> list[int]:
+def _by_likeness(operations: tuple[Operation, ...], looks: tuple[Look, ...], fingerprint: Fingerprint) -> list[int]:
     """Operations of the same kind, the likeliest first; without any likeness none."""
 
     def likeness(index: int) -> float:
@@ -160,6 +174,7 @@ def _by_likeness(looks: tuple[Look, ...], fingerprint: Fingerprint) -> list[int]
             + (look.expression == fingerprint.expression)
             + (look.statement == fingerprint.statement)
             + (look.branch == fingerprint.branch) / 2
+            + (operations[index].label == fingerprint.label) / 2
             + names
         )
 

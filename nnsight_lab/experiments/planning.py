@@ -11,7 +11,7 @@ from .inputs import Inputs
 from .passes import Place
 from .plan import Action, Selection, Visit
 from .recipe import Recipe
-from .scope import position_axis, select
+from .scope import HeadShape, position_axis, select
 from .steps import AnyStep, Capture, Mean, Patch, Position, Token, is_slice
 from .tokens import resolve_positions
 
@@ -42,7 +42,7 @@ class Planner:
         recipe: the recipe.
         base, source: its prompts; `source` is None where no step needs it.
         visits, source_visits: of the clean run and of the source run.
-        heads: the model's number of attention heads, if it has one.
+        heads: the model's attention heads, if it has any.
         longer: tells position axes apart; see `scope`.
     """
 
@@ -51,7 +51,7 @@ class Planner:
     source: Inputs | None
     visits: Sequence[Visit]
     source_visits: Sequence[Visit]
-    heads: int | None
+    heads: HeadShape | None
     longer: LongerShapes
     source_longer: LongerShapes
 

@@ -27,7 +27,7 @@ def site_reports(
         clean: the clean run, which knows what was never reached and why.
         reached: by step, whether the output depends on the edited entries; None where that was not looked into.
     """
-    effect = _effect(clean_logits, edited_logits, len(recipe.edits) > 1)
+    effect = _effect(clean_logits, edited_logits, len(recipe.edits) > 1, reached is not None)
     carried_out = {action.step for action in plan.actions}
     reports = []
     for number, step in enumerate(recipe.steps):
@@ -58,7 +58,7 @@ _NO_EFFECT = (
 )
 
 
-def _effect(clean: Tensor, edited: Tensor, several: bool) -> tuple[Outcome, str]:
+def _effect(clean: Tensor, edited: Tensor, several: bool, known: bool) -> tuple[Outcome, str]:
     """The outcome of edits that reach the output."""
     if clean.shape != edited.shape:
         return "changed", f"The output changed its shape from {list(clean.shape)} to {list(edited.shape)}."
@@ -66,10 +66,11 @@ def _effect(clean: Tensor, edited: Tensor, several: bool) -> tuple[Outcome, str]
     both_infinite = (clean == edited) | (clean.isnan() & edited.isnan())
     largest = float(difference.masked_fill(both_infinite, 0.0).max()) if difference.numel() else 0.0
     level = rounding_level(clean)
+    reach = "The output depends on the edited entries. " if known else "Whether they reach it was not looked into. "
     if largest <= level:
         return (
             "effect zero to rounding",
-            f"The edited entries reach the output, but the edits changed no number in it by more than {largest:.2g} "
+            f"{reach}The edits changed no number of the output by more than {largest:.2g} "
             f"(rounding of {str(clean.dtype).removeprefix('torch.')} goes up to {level:.2g}).",
         )
     cause = "All edits together changed the output" if several else "The edit changed the output"

@@ -9,6 +9,7 @@ decides: the position is the axis that grew, the first of them where attention w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -49,24 +50,47 @@ def position_axis(shape: Sequence[int], length: int, longer: LongerShape, where:
     )
 
 
-def head_axis(shape: Sequence[int], position: int | None, heads: int | None, where: str) -> tuple[int, int]:
+@dataclass(frozen=True)
+class HeadShape:
+    """A model's attention heads: how many there are, of queries and of keys and values, and how wide one is."""
+
+    counts: tuple[int, ...]
+    width: int
+
+    @classmethod
+    def of(cls, config: Any) -> HeadShape | None:
+        """Read off a transformers configuration; None where it says nothing of heads."""
+        config = config.get_text_config() if hasattr(config, "get_text_config") else config
+        heads = getattr(config, "num_attention_heads", None)
+        width = getattr(config, "head_dim", None) or getattr(config, "hidden_size", 0) // (heads or 1)
+        if not isinstance(heads, int) or not isinstance(width, int) or width < 1:
+            return None
+        shared = getattr(config, "num_key_value_heads", None)
+        return cls(tuple(dict.fromkeys((heads, shared if isinstance(shared, int) else heads))), width)
+
+
+def head_axis(shape: Sequence[int], position: int | None, heads: HeadShape | None, where: str) -> tuple[int, int]:
     """The axis of the heads and, when they have to be cut out of the last axis, into how many (else 0).
 
     Raises:
         ScopeError: the model has no number of heads, or the value no axis for them.
     """
-    if not heads:
+    if heads is None:
         raise ScopeError(f"{where}: the model's configuration does not say how many attention heads it has.")
-    beside = [1, 2] if position is None else [axis for axis in (1, 2) if axis != position]
     if len(shape) == 4:
-        fitting = [axis for axis in beside if shape[axis] == heads]
+        beside = [1, 2] if position is None else [axis for axis in (1, 2) if axis != position]
+        fitting = [axis for axis in beside if shape[axis] in heads.counts]
         if fitting:
             return fitting[0], 0
-    elif len(shape) in (2, 3) and shape[-1] % heads == 0 and shape[-1] > heads:
-        return len(shape) - 1, heads
+    elif len(shape) in (2, 3):
+        for count in heads.counts:
+            if shape[-1] == count * heads.width:
+                return len(shape) - 1, count
+    counts = " or ".join(map(str, heads.counts))
     raise ScopeError(
-        f"{where}: a value of shape {list(shape)} has no axis of {heads} heads: it is neither [batch, heads, position, "
-        f"head_dim] nor [batch, position, heads, head_dim], nor is its last axis a multiple of {heads}."
+        f"{where}: a value of shape {list(shape)} has no axis of {counts} heads: it is neither [batch, heads, "
+        f"position, head_dim] nor [batch, position, heads, head_dim], nor is its last axis {counts} times "
+        f"{heads.width} wide."
     )
 
 
@@ -75,7 +99,7 @@ def select(
     shape: Sequence[int],
     positions: tuple[int, ...] | None,
     position: int | None,
-    heads: int | None,
+    heads: HeadShape | None,
     where: str,
 ) -> Selection:
     """The entries that `edit` means in a value of `shape`.
@@ -83,7 +107,7 @@ def select(
     Args:
         positions: the resolved positions; None means all.
         position: the position axis, where it is known.
-        heads: the model's number of heads.
+        heads: the model's attention heads.
         where: the step, for messages: "steps[0]".
     """
     axes: list[AxisIndex] = [None] * len(shape)

@@ -99,7 +99,8 @@ class Edit(Step, frozen=True, kw_only=True):
     Attributes:
         positions: token positions; None means all.
         heads: attention heads; None means all. The value is `[batch, heads, position, head_dim]`,
-            `[batch, position, heads, head_dim]`, or its last axis is cut into the model's number of heads.
+            `[batch, position, heads, head_dim]`, or its last axis, as wide as all heads, is cut into them. With
+            grouped queries, values of keys and values have the smaller number of heads.
         index: entries of the last axis (neurons); with heads cut out of the last axis, entries within each head.
     """
 
@@ -204,7 +205,8 @@ class Patch(Edit, frozen=True, kw_only=True):
             )
 
 
-AnyStep = Capture | Zero | Mean | Scale | Noise | Add | Replace | Patch
+AnyEdit = Zero | Mean | Scale | Noise | Add | Replace | Patch
+AnyStep = Capture | AnyEdit
 
 
 def _finite(value: float, field: str) -> None:
