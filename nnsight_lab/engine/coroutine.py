@@ -62,7 +62,7 @@ class Coroutine:
     @property
     def grad(self) -> bool:
         """Whether gradients are recorded on the model's side."""
-        return self._turns.model.grad
+        return self._turns.grad
 
     def advance(self) -> Any:
         """Let the model run until it hands the turn back (None) or ends (what it returned, or raises)."""

@@ -32,9 +32,9 @@ def refuse_edit_if_recomputed(address: str, frame: FrameType | None, grad: bool)
             # The reentrant kind switches gradients off inside, and recomputes when an argument asks for one.
             if grad or any(isinstance(value, torch.Tensor) and value.requires_grad for value in arguments):
                 raise RecomputedEditError(
-                    f"{address} lies in a region under gradient checkpointing: backward would run the region again "
-                    "without this edit and give the gradients of another forward. Turn checkpointing off for this trace "
-                    "(model.gradient_checkpointing_disable()), or run it under torch.no_grad()."
+                    f"{address} lies in a region under gradient checkpointing: backward would run it again "
+                    "without this edit and give the gradients of another forward. Turn checkpointing off for this "
+                    "trace (model.gradient_checkpointing_disable()), or run it under torch.no_grad()."
                 )
             return
         frame = frame.f_back

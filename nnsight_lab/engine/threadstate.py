@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -40,14 +41,9 @@ class Stacks(NamedTuple):
     device: torch.device | None
 
 
-class ThreadState(NamedTuple):
-    """The switches; autocast and stacks only where something is on."""
-
-    grad: bool
-    inference: bool
-    dtype: torch.dtype
-    autocast: Autocast | None
-    stacks: Stacks | None
+# Grad mode, inference mode, default dtype; autocast and stacks only where something is on. A plain tuple, because one
+# is made and compared at every turn.
+ThreadState = tuple[bool, bool, torch.dtype, Autocast | None, Stacks | None]
 
 
 @cache
@@ -111,7 +107,7 @@ def _put_up(stacks: Stacks | None) -> None:
 
 def capture() -> ThreadState:
     """The calling thread's present state."""
-    return ThreadState(
+    return (
         _is_grad_enabled(),
         _is_inference(),
         _default_dtype(),
@@ -123,12 +119,17 @@ def capture() -> ThreadState:
 class Alternation:
     """The switches of a run's two sides. Made where the trace is opened: the model starts with what holds there."""
 
-    __slots__ = ("_autocast_off", "_guards", "model")
+    __slots__ = ("_autocast_dtypes", "_guards", "model")
 
     def __init__(self) -> None:
         self.model = capture()
-        self._autocast_off = tuple((device, False, dtype) for device, _, dtype in _autocast())
+        self._autocast_dtypes = [torch.get_autocast_dtype(device) for device in _autocast_devices()]
         self._guards: list[Any] = []
+
+    @property
+    def grad(self) -> bool:
+        """Whether gradients are recorded on the model's side."""
+        return self.model[0]
 
     def to_model(self) -> ThreadState:
         """Put the model's switches in place; returns the body's, for `to_body`."""
@@ -147,27 +148,31 @@ class Alternation:
         """Let go of what is held, leaving the thread's switches as they are."""
         if self._guards:
             now = capture()
-            _take_down(now.stacks)
+            stacks = now[4]
+            _take_down(stacks)
             self._guards.clear()
             self._set(now)
-            _put_up(now.stacks)
+            _put_up(stacks)
 
     def _put(self, present: ThreadState, wanted: ThreadState) -> None:
-        _take_down(present.stacks)
+        _take_down(present[4])
         self._guards.clear()
-        if _is_inference() != wanted.inference:
-            self._guards.append(torch._C._InferenceMode(wanted.inference))
+        inference = wanted[1]
+        if _is_inference() != inference:
+            self._guards.append(torch._C._InferenceMode(inference))
         self._set(wanted)
-        _put_up(wanted.stacks)
+        _put_up(wanted[4])
 
     def _set(self, wanted: ThreadState) -> None:
-        if _default_dtype() != wanted.dtype:
-            torch.set_default_dtype(wanted.dtype)
-        if _is_grad_enabled() != wanted.grad:
-            torch._C._set_grad_enabled(wanted.grad)
-        autocast = wanted.autocast or self._autocast_off
+        grad, _, dtype, autocast, _ = wanted
+        if _default_dtype() != dtype:
+            torch.set_default_dtype(dtype)
+        if _is_grad_enabled() != grad:
+            torch._C._set_grad_enabled(grad)
+        if autocast is None:
+            autocast = tuple(zip(_autocast_devices(), repeat(False), self._autocast_dtypes, strict=False))
         if _autocast() != autocast:
-            for device, enabled, dtype in autocast:
+            for device, enabled, cast_to in autocast:
                 torch.set_autocast_enabled(device, enabled)
-                torch.set_autocast_dtype(device, dtype)
+                torch.set_autocast_dtype(device, cast_to)
             torch.clear_autocast_cache()
