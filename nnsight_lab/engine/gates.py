@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Call = Callable[..., Any]
 
+_FUNCTIONALS = frozenset({"torch.nn.functional", "torch.functional"})
 _STEPPABLE = (FunctionType, MethodType, functools.partial)
 
 
@@ -62,9 +63,12 @@ def _in_frame(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
 def _may_pause(callee: Any) -> bool:
     """Whether the model could pause inside the callee while its call goes unobserved: a function that calls modules.
 
-    Modules are left out: the value of a call in flight is taken at the module itself.
+    Modules are left out: the value of a call in flight is taken at the module itself. So are torch's own functionals,
+    which call no modules.
     """
     kind = type(callee)
+    if kind is FunctionType and callee.__module__ in _FUNCTIONALS:
+        return False
     return (
         kind is FunctionType
         or kind is functools.partial
@@ -75,12 +79,13 @@ def _may_pause(callee: Any) -> bool:
 class Gate:
     """The gates of one twin, their counts and their observers."""
 
-    __slots__ = ("_counters", "_idle", "_kept", "gates", "late", "rewritten")
+    __slots__ = ("_begun", "_counters", "_idle", "_kept", "gates", "late", "rewritten")
 
     def __init__(self, found: Rewritten) -> None:
         self.rewritten = found
         self.late: dict[int, Point] = {}
         self._counters = [functools.lru_cache(maxsize=0)(operator.call) for _ in found.listing.operations]
+        self._begun = [0] * len(self._counters)  # of operations whose gates are Python functions
         self._idle: list[Call] = [
             _in_frame if operation.callee in FRAME_READERS else self._learner(operation.index)
             for operation in found.listing.operations
@@ -91,11 +96,11 @@ class Gate:
 
     def count(self, index: int) -> int:
         """How often the operation was begun while nobody observed it."""
-        return self._counters[index].cache_info().misses
+        return self._begun[index] + self._counters[index].cache_info().misses
 
     def ran(self) -> bool:
         """Whether any operation was begun unobserved."""
-        return any(counter.cache_info().misses for counter in self._counters)
+        return any(self._begun) or any(counter.cache_info().misses for counter in self._counters)
 
     def _put(self, index: int, call: Call) -> None:
         self._kept.append(call)
@@ -115,11 +120,14 @@ class Gate:
 
     def _unobserved(self, index: int) -> Call:
         """Let a call go unobserved, but hand over its value when the body asked for it on the way."""
-        late, counter = self.late, self._counters[index]
+        late, begun = self.late, self._begun
 
         def call(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
-            value = counter(callee, *args, **kwargs)
-            point = late.pop(index, None) if late else None
+            begun[index] += 1
+            value = callee(*args, **kwargs) if kwargs else callee(*args)  # the second is the faster
+            if not late:
+                return value
+            point = late.pop(index, None)
             return value if point is None else point.leave(args, kwargs, value)
 
         return call
@@ -136,6 +144,7 @@ class Gate:
         for gate, counter, call in zip(self.gates, self._counters, self._idle, strict=True):
             gate.__setstate__((call, (), {}, None))  # type: ignore[attr-defined]
             counter.cache_clear()
+        self._begun[:] = [0] * len(self._begun)
         self._kept.clear()
 
     def retire(self) -> None:

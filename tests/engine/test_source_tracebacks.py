@@ -55,7 +55,7 @@ def test_a_failing_operation_shows_its_line_and_columns(site, everything):
         getattr(model.source(everything=everything), site).output
         model.source.torch_relu_0
     *_, last = frames_of(caught.value)
-    assert last[:2] == ("forward", ") + y.view(7).sum()")
+    assert last[:2] == ("forward", "+ y.view(7).sum()")
     assert last[2] == "y.view(7)"
 
 
