@@ -40,6 +40,8 @@ from .steps import (
     Token,
     Zero,
 )
+from .sweepresult import SweepResult
+from .sweeps import Sweep, sweep
 
 __all__ = [
     "KL",
@@ -69,6 +71,8 @@ __all__ = [
     "Step",
     "StoredResultError",
     "StoredTensor",
+    "Sweep",
+    "SweepResult",
     "Timing",
     "Token",
     "TokenRow",
@@ -80,4 +84,5 @@ __all__ = [
     "normalised_recovery",
     "ranks",
     "run",
+    "sweep",
 ]
