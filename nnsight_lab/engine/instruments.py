@@ -135,7 +135,7 @@ class Instruments:
         self.slots: dict[nn.Module, ForwardSlot] = {}
         self.callees: dict[tuple[str, int, str], Any] = {}
         self._taps: list[Tap] = []
-        self._lineages: dict[Tap, tuple[Tap, ...]] = {}
+        self._parents: dict[Tap, list[Tap]] = {}
         self.tap_set: frozenset[Tap] = frozenset()
 
     def taps(self) -> list[Tap]:
@@ -152,21 +152,26 @@ class Instruments:
 
     def refresh(self) -> None:
         """Take notice of a changed tree."""
-        self._lineages = {}
-        above: list[tuple[nn.Module, tuple[Tap, ...]]] = [(self.root, ())]
-        while above:
-            module, lineage = above.pop()
-            tap = tap_of(module)
-            if tap not in self._lineages:
-                self._lineages[tap] = lineage
-                children = [child for child in module._modules.values() if child is not None]
-                above += [(child, (*lineage, tap)) for child in reversed(children)]
-        self._taps = list(self._lineages)
+        self._parents = {}
+        for module in self.root.modules():
+            parent = tap_of(module)
+            self._parents.setdefault(parent, [])
+            for child in module._modules.values():
+                if child is not None:
+                    self._parents.setdefault(tap_of(child), []).append(parent)
+        self._taps = list(self._parents)
         self.tap_set = frozenset(self._taps)
 
     def lineage(self, tap: Tap) -> tuple[Tap, ...]:
-        """The taps of the tapped module's ancestors, on its first path from the root; none outside the tree."""
-        return self._lineages.get(tap, ())
+        """The taps of all modules that the tapped one is part of, on whatever path; none outside the tree."""
+        found: dict[Tap, None] = {}
+        above = list(self._parents.get(tap, ()))
+        while above:
+            parent = above.pop()
+            if parent not in found:
+                found[parent] = None
+                above += self._parents.get(parent, ())
+        return tuple(found)
 
     def path_of(self, module: nn.Module) -> str | None:
         """The code that addresses `module` from the root, or None."""

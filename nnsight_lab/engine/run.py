@@ -145,7 +145,7 @@ class Run:
             OutOfOrderError: the module is running now, unobserved.
         """
         self.ensure_taps()
-        self._observe((*lineage, tap))
+        self._observe((*lineage, *self.instruments.lineage(tap), tap))
         begun = self.observed[tap]
         running = self.stack.count(tap)
         if begun > running and self._runs_unobserved(tap):

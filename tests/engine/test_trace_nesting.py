@@ -252,6 +252,33 @@ def test_a_module_under_several_names_is_one_site():
     assert same(last, plain(x))
 
 
+def test_a_shared_module_named_by_one_parent_and_run_by_the_other():
+    class Around(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x) + 1
+
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            inner = nn.Linear(4, 4)
+            self.idle, self.busy = Around(inner), Around(inner)
+
+        def forward(self, x):
+            return self.busy(x)
+
+    model = NNsight(Two())
+    x = torch.ones(1, 4)
+    with model.trace(x):
+        inner = model.idle.inner.output
+        outer = model.busy.output
+    assert same(inner, model._model.busy.inner(x))
+    assert same(outer, inner + 1)
+
+
 def test_an_edit_of_a_shared_module_reaches_the_call_that_was_meant():
     torch.manual_seed(0)
     plain = Shares()
