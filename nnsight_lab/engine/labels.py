@@ -139,12 +139,6 @@ class Walker(ast.NodeTransformer):
             node.values[position] = self.visit(value)
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        node.test = self.visit(node.test)
-        node.body = self.visit(node.body)
-        node.orelse = self.visit(node.orelse)
-        return node
-
     def _comprehension(self, node: Any) -> ast.expr:
         node.generators = [clause for generator in node.generators for clause in self._generator(generator)]
         for field in ("key", "value", "elt"):

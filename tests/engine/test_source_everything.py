@@ -179,6 +179,13 @@ def test_augmented_assignments_evaluate_their_parts_once_and_in_order():
     ]  # fmt: skip
 
 
+def test_what_an_augmented_assignment_holds_is_let_go_of():
+    twin, _ = observed(define("def forward(x, key):\n    x[key] += 1\n    yield"), True)
+    running = twin([1], 0)
+    next(running)
+    assert sorted(running.gi_frame.f_locals) == ["__nnsight_lab_gates__", "__nnsight_lab_tools__", "key", "x"]
+
+
 def test_names_bound_in_a_class_body_a_global_and_a_nonlocal():
     source = """
     total = 1

@@ -119,7 +119,7 @@ def expressions(inner):
         two.map("({0[0]} < {0[1]})".format),
         two.map("({0[0]} and {0[1]})".format),
         two.map("({0[0]} if {0[1]} else 0)".format),
-        two.map("{{{0[0]}: {0[1]}}}".format).map("list({}.values())[0]".format),
+        st.tuples(inner, inner, inner, inner).map("list({{{0[0]}: {0[1]}, {0[2]}: {0[3]}}}.values())[0]".format),
         two.map("[{0[0]}, {0[1]}][-1]".format),
         two.map("({0[0]})[{0[1]}]".format),
         two.map("[{0[0]} for w in [{0[1]}] if w][0]".format),
