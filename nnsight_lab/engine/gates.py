@@ -17,9 +17,10 @@ import functools
 import operator
 import sys
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from .frames import FRAME_READERS, reading_frame
@@ -60,20 +61,21 @@ def _in_frame(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
     return reading_frame(callee, sys._getframe(1))(*args, **kwargs)
 
 
-def _may_pause(callee: Any) -> bool:
-    """Whether the model could pause inside the callee while its call goes unobserved: a function that calls modules.
+def _may_pause(callee: Any, args: tuple[Any, ...]) -> bool:
+    """Whether the model could pause inside the call while nobody observes it: whether it may call modules.
 
-    Modules are left out: the value of a call in flight is taken at the module itself. So are torch's own functionals,
-    which call no modules.
+    So may a Python function, an autograd function, and whatever is given a generator or a function (`sum`, `map`). Calls of
+    modules are left out: the value of one in flight is taken at the module itself.
     """
     kind = type(callee)
-    if kind is FunctionType and callee.__module__ in _FUNCTIONALS:
-        return False
-    return (
-        kind is FunctionType
-        or kind is functools.partial
-        or (kind is MethodType and isinstance(callee.__self__, nn.Module))
-    )
+    if kind is FunctionType or kind is functools.partial:
+        return True
+    owner = getattr(callee, "__self__", None)
+    if kind is MethodType:
+        return isinstance(owner, (nn.Module, type))
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        return True
+    return any(isinstance(argument, (GeneratorType, FunctionType)) for argument in args)
 
 
 class Gate:
@@ -111,7 +113,7 @@ class Gate:
         counter = self._counters[index]
 
         def learn(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
-            call = self._unobserved(index) if _may_pause(callee) else counter
+            call = self._unobserved(index) if _may_pause(callee, args) else counter
             self._idle[index] = call
             self._put(index, call)
             return call(callee, *args, **kwargs)
@@ -131,6 +133,10 @@ class Gate:
             return value if point is None else point.leave(args, kwargs, value)
 
         return call
+
+    def hands_over(self, index: int) -> bool:
+        """Whether a call of the operation that goes unobserved can give its value on the way out."""
+        return self._idle[index] is not self._counters[index]
 
     def handle(self, label: str, point: Point) -> None:
         """Take the calls of the operation `label` to `point`."""

@@ -13,34 +13,32 @@ from types import CodeType, FrameType
 
 from torch import nn
 
-from .listing import Operation
 from .rewrite import Rewritten
 
 _GATES = str(Path(__file__).with_name("gates.py"))  # whose frames stand between an operation and its callee
 _MODULE_CALL = nn.Module._wrapped_call_impl.__code__
 
 
-def current_call(top: FrameType | None, found: Rewritten) -> tuple[Operation, nn.Module | None] | None:
-    """The operation that the innermost activation of `found` is at, and the module it calls, if it calls one.
+def call_in_flight(top: FrameType | None, found: Rewritten, label: str) -> tuple[bool, nn.Module | None]:
+    """Whether an activation of `found` is at the operation `label`, and the module it calls there, if it calls one.
 
     Args:
         top: the paused model's innermost frame.
-        found: the rewritten function in question.
+        found: the rewritten function in question; its comprehensions, lambdas and nested functions count as well.
+        label: the operation's label.
     """
+    span = found.spans[found.positions[label]]
+    codes = found.codes
     inner: FrameType | None = None
     frame = top
-    while frame is not None and frame.f_code is not found.code:
+    while frame is not None:
+        if frame.f_code in codes and _position(frame.f_code, frame.f_lasti) == span:
+            calls = inner is not None and inner.f_code is _MODULE_CALL
+            return True, inner.f_locals["self"] if inner is not None and calls else None
         if frame.f_code.co_filename != _GATES:
             inner = frame
         frame = frame.f_back
-    if frame is None:
-        return None
-    position = _position(found.code, frame.f_lasti)
-    for operation in found.listing.operations:
-        if found.spans[operation.index] == position:
-            calls = inner is not None and inner.f_code is _MODULE_CALL
-            return operation, inner.f_locals["self"] if inner is not None and calls else None
-    return None
+    return False, None
 
 
 def _position(code: CodeType, instruction: int) -> tuple[int | None, ...]:

@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -35,12 +35,24 @@ class Rewritten:
     positions: dict[str, int]
     spans: tuple[tuple[int, int, int, int], ...]  # of each operation in the file: first and last line, columns in bytes
 
+    @property
+    def codes(self) -> frozenset[CodeType]:
+        """The code object and those of its comprehensions, lambdas and nested functions."""
+        return frozenset(_nested(self.code))
+
     def bind(self, function: FunctionType, gates: Gates) -> FunctionType:
         """The twin of `function`, in which operation i is carried out by `gates[i](callee, *args, **kwargs)`."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         cells[GATES] = CellType(gates)
         cells[TOOLS] = _TOOLS_CELL
         return copy_function(function, self.code, tuple(cells[name] for name in self.code.co_freevars))
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
 
 
 _TOOLS_CELL = CellType(Tools)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from . import diagnosis
 from .errors import CalleeIsModuleError, SourceUnavailableError, TraceError, UnknownNameError, nearest
 from .functions import innermost, without_state
 from .gates import Gate
-from .inflight import current_call
+from .inflight import call_in_flight
 from .points import Point
 from .rewrite import Rewritten, rewritten
 from .taps import tap_of
@@ -82,29 +83,28 @@ class OperationTable:
             gate = self.gate
             if gate is not None and label not in gate.rewritten.positions:
                 raise unknown_operation(label, gate.rewritten, self.address)
-            begun = 0 if gate is None else gate.count(gate.rewritten.positions[label])
-            ended = begun - 1 if begun and self._in_flight(label) else begun
-            point = self.points[label] = Point(self.run, f"{self.address}.{label}", begun, ended, self, label)
-            if gate is not None:
-                gate.handle(label, point)
-                if ended < begun:
-                    self._take_late(gate, label, point)
+            point = self.points[label] = self._new_point(gate, label)
         return point
 
-    def _in_flight(self, label: str) -> bool:
-        """Whether the paused model is inside a call of the operation, which began unobserved."""
-        call = None if self.rewritten is None else current_call(self.run.paused_frame(), self.rewritten)
-        return call is not None and call[0].label == label
-
-    def _take_late(self, gate: Gate, label: str, point: Point) -> None:
-        """Let the point have the value of the call in flight, on the callee's way out."""
-        call = current_call(self.run.paused_frame(), gate.rewritten)
-        assert call is not None
-        module = call[1]
-        if module is None:
-            gate.late[gate.rewritten.positions[label]] = point
-        else:
+    def _new_point(self, gate: Gate | None, label: str) -> Point:
+        address = f"{self.address}.{label}"
+        if gate is None:
+            return Point(self.run, address, 0, 0, self, label)
+        index = gate.rewritten.positions[label]
+        begun = ended = gate.count(index)
+        if begun:
+            running, module = call_in_flight(self.run.paused_frame(), gate.rewritten, label)
+            watched = gate.hands_over(index) if module is None else tap_of(module) in self.run.stack
+            if running and not watched:
+                raise diagnosis.running_unobserved(self.run, address)
+            ended -= running
+        point = Point(self.run, address, begun, ended, self, label)
+        gate.handle(label, point)
+        if ended < begun and module is not None:
             self.run.late.setdefault(tap_of(module), []).append(point)
+        elif ended < begun:
+            gate.late[index] = point
+        return point
 
     def inner(self, label: str) -> OperationTable:
         """The table of the function that the operation `label` calls."""

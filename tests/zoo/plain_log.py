@@ -21,11 +21,14 @@ Digest = tuple[tuple[int, ...], torch.dtype, bytes]
 
 def digest(value: Any) -> Digest | None:
     """Shape, dtype and a hash of the bytes of a tensor that holds data; None for anything else."""
-    if not isinstance(value, torch.Tensor) or value.is_sparse or value.device.type == "meta":
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.device.type == "meta":
+        return None
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
         return None
     with torch._C.DisableTorchFunction():
-        plain = value.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        data = plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+        plain = value.detach().resolve_conj().resolve_neg()
+        flat = torch.empty(plain.shape, dtype=plain.dtype).copy_(plain).reshape(-1)
+        data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
     return tuple(value.shape), value.dtype, hashlib.blake2b(data, digest_size=12).digest()
 
 
@@ -53,6 +56,14 @@ class PlainLog(TorchFunctionMode):
     def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "return" and frame.f_back is not None and argument is not None:
             self._note(frame.f_back.f_code, argument)
+
+    def of(self, code: CodeType) -> set[Digest]:
+        """What came about in a function, its comprehensions, lambdas and nested functions included."""
+        found = set(self.by_code[code])
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                found |= self.of(constant)
+        return found
 
     def _note(self, code: CodeType, value: Any) -> None:
         for part in value if isinstance(value, (tuple, list)) else (value,):

@@ -15,7 +15,7 @@ import nnsight_lab as nl
 from nnsight_lab.engine import OperationSite, Source
 from nnsight_lab.engine.functions import innermost
 from nnsight_lab.engine.points import LEAVE
-from nnsight_lab.engine.run import current_run
+from nnsight_lab.engine.openruns import current_run
 
 from . import ARCHITECTURES, Architecture, bit_identical, build
 from .plain_log import Digest, PlainLog, digest
@@ -90,7 +90,7 @@ def test_observed_forward(architecture: Architecture) -> None:
     wrong = [
         site._address
         for site, value in met
-        if value is not None and value not in log.by_code[logged_code(site)] and not makes_a_class(site)
+        if value is not None and value not in log.of(logged_code(site)) and not unknowable(site)
     ]
     assert wrong == [], "values that the plain forward did not compute there"
     read_in_order(model, inputs, met)
@@ -102,9 +102,9 @@ def test_observed_forward(architecture: Architecture) -> None:
     assert bit_identical(expected, run_plain(module, inputs)) == [], "the model is not as it was"
 
 
-def makes_a_class(site: OperationSite) -> bool:
-    """Constructors return nothing that the profiler could see."""
-    return isinstance(site._static_callee(), type)
+def unknowable(site: OperationSite) -> bool:
+    """Constructors return nothing that the profiler could see; empty tensors hold whatever was in memory."""
+    return isinstance(site._static_callee(), type) or "empty" in site._label
 
 
 def read_in_order(model: nl.NNsight, inputs: dict[str, Any], met: list[Read]) -> None:
@@ -114,7 +114,7 @@ def read_in_order(model: nl.NNsight, inputs: dict[str, Any], met: list[Read]) ->
         for site in {site._source._address: site for site, _ in met}.values():
             site._source[site._label]  # named before its forward runs, so that it is observed
         for site, value in met:
-            assert digest(site.output) == value, site._address
+            assert unknowable(site) or digest(site.output) == value, site._address
 
 
 def report_untaken(model: nl.NNsight, inputs: dict[str, Any], listed: list[Source], met: list[Read]) -> None:
@@ -153,5 +153,5 @@ def step_into_one(model: nl.NNsight, inputs: dict[str, Any], met: list[Read], lo
         except nl.NotReachedError as error:
             assert "on a branch" in str(error) or "no operation of" in str(error)  # noqa: PT017
             continue
-        assert value is None or value in log.by_code[function.__code__]
+        assert value is None or value in log.of(function.__code__)
         return
