@@ -222,11 +222,11 @@ def is_python(source):
 
 
 def run(function, log):
-    """What the function returned or raised."""
+    """What the function returned or raised; what cannot be unpacked is worded by whoever unpacks it."""
     try:
         return repr(function(Value(log, "y"), Value(log, "z")))
     except Exception as error:
-        return repr(error)
+        return "TypeError" if isinstance(error, TypeError) and "iterable" in str(error) else repr(error)
 
 
 def record_of(source, observe):
