@@ -124,6 +124,23 @@ def test_a_call_that_has_become_two_stops_with_both(block):
     assert set(caught.value.candidates[:2]) == {"key_states_tanh_0", "key_states_tanh_1"}
 
 
+def test_one_left_of_two_stops(block):
+    """Which of the two it was cannot be told from the one that is left."""
+    old = """
+    def forward(self, x):
+        a = torch.relu(x).tanh()
+        b = torch.relu(x).tanh()
+        return self.lift(a) + self.fold(b)
+"""
+    new = """
+    def forward(self, x):
+        a = torch.relu(x).tanh()
+        return self.lift(a) + self.fold(a + 1)
+"""
+    with pytest.raises(MovedOperationError):
+        found_in(made_on(block(old), "source.torch_relu_1"), block(new))
+
+
 TWINS = """
     def forward(self, x):
         first = self.lift(x)

@@ -7,6 +7,7 @@ from torch import nn
 from nnsight_lab import NNsight
 from nnsight_lab.demo import EIFFEL
 from nnsight_lab.experiments import Recipe, Replace, Scale, Zero
+from nnsight_lab.experiments.reach import reaching
 
 
 def outcome(model, *steps, base=EIFFEL):
@@ -85,6 +86,15 @@ def test_a_value_that_is_zero_anyway_is_not_called_unread(parts):
 def test_a_value_that_only_decides_is_not_called_unread(parts):
     """No gradient passes an argmax, and yet the output depends on its argument."""
     assert of_parts(parts, Scale("deciding", factor=2.0)) == ["effect zero to rounding"]
+
+
+def test_one_replacement_that_shows_is_enough():
+    clean = torch.zeros(3)
+
+    def scrambled(step, seed):
+        return clean + (seed == 2) * step
+
+    assert reaching([0, 1], clean, clean, scrambled) == {0: False, 1: True}
 
 
 def test_the_question_can_be_left_out(atlas):

@@ -27,6 +27,7 @@ from nnsight_lab.experiments import (
     TopK,
     Zero,
     normalised_recovery,
+    ranks,
 )
 
 SITE = "transformer.h.2.mlp.source.self_act_0"
@@ -105,6 +106,11 @@ def test_recovery_is_0_at_the_baseline_and_1_at_the_full_value():
     assert normalised_recovery(6.0, baseline=2.0, full=6.0) == 1.0
     assert normalised_recovery(4.0, baseline=2.0, full=6.0) == 0.5
     assert math.isnan(normalised_recovery(4.0, baseline=2.0, full=2.0))
+
+
+def test_equal_logits_rank_by_token_id():
+    assert ranks(torch.zeros(1000)).tolist() == list(range(1000))
+    assert ranks(torch.tensor([1.0, 3.0, 2.0, 3.0])).tolist() == [3, 0, 2, 1]
 
 
 def test_reports_say_what_ran_with_shape_and_type(result):
