@@ -10,6 +10,7 @@ are copied once, where the trace is opened.
 from __future__ import annotations
 
 import contextvars
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -27,9 +28,44 @@ class Unwind(GreenletExit):
 
 
 class ModelGreenlet(greenlet):
-    """A greenlet that runs a model; taps find their run through it."""
+    """A greenlet that runs models, one call after the other; taps find their run through it.
+
+    Attributes:
+        nnsight_run: the run whose call is being made; None between two calls.
+        task: the call to make next.
+        result, error: how the last call ended.
+    """
 
     nnsight_run: Run | None = None
+    task: Callable[[], Any] | None = None
+    result: Any = None
+    error: BaseException | None = None
+
+
+class _Idle(threading.local):
+    def __init__(self) -> None:
+        self.greenlets: list[ModelGreenlet] = []
+
+
+_idle = _Idle()
+
+
+def _serve() -> None:
+    """What a model greenlet does: make the call it was given, hand back, wait for the next."""
+    me = getcurrent()
+    assert isinstance(me, ModelGreenlet)
+    while True:
+        task, me.task = me.task, None
+        if task is not None:
+            try:
+                me.result = task()
+            except Unwind:
+                pass
+            except BaseException as error:
+                me.error = error
+            task = None
+        me.nnsight_run = None
+        hand_back()
 
 
 class Coroutine:
@@ -50,9 +86,14 @@ class Coroutine:
         self._greenlet: ModelGreenlet | None = None
 
     @property
+    def started(self) -> bool:
+        """Whether the call has begun."""
+        return self._context is None
+
+    @property
     def ended(self) -> bool:
         """Whether the call has returned or raised."""
-        return self._greenlet is not None and self._greenlet.dead
+        return self._greenlet is None and self._context is None
 
     @property
     def frame(self) -> FrameType | None:
@@ -68,17 +109,37 @@ class Coroutine:
         """Let the model run until it hands the turn back (None) or ends (what it returned, or raises)."""
         model = self._greenlet
         if model is None:
-            model = self._greenlet = ModelGreenlet(self._call)
+            idle = _idle.greenlets
+            model = self._greenlet = idle.pop() if idle else ModelGreenlet(_serve)
             model.nnsight_run = self._run
+            model.task = self._call
             model.gr_context = self._context
             self._context = None
-        return self._turn(model, model.switch)
+        self._turn(model, model.switch)
+        return self._outcome(model)
+
+    def _outcome(self, model: ModelGreenlet) -> Any:
+        """What an ended call gave; its greenlet is free for another."""
+        if model.nnsight_run is not None:
+            return None
+        self._greenlet = None
+        model.gr_context = None
+        result, model.result = model.result, None
+        error, model.error = model.error, None
+        _idle.greenlets.append(model)
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
+        return result
 
     def unwind(self) -> None:
         """Take the model down where it stands. Its `finally` blocks run; an error in one of them is raised here."""
         model = self._greenlet
-        if model is not None and not model.dead:
+        if model is not None:
             self._turn(model, lambda: model.throw(Unwind))
+            self._outcome(model)
 
     def release(self) -> None:
         """Let go of everything."""
@@ -86,11 +147,11 @@ class Coroutine:
         self._greenlet = None
         self._context = None
 
-    def _turn(self, model: ModelGreenlet, switch: Callable[[], Any]) -> Any:
+    def _turn(self, model: ModelGreenlet, switch: Callable[[], Any]) -> None:
         model.parent = getcurrent()
         body = self._turns.to_model()
         try:
-            return switch()
+            switch()
         finally:
             self._turns.to_body(body)
 

@@ -39,7 +39,6 @@ class Envoy(Site):
         own["_dotted"] = dotted
         own["_children"] = {}
         own["_tap"] = None
-        own["_lineage"] = ()
 
     # Addressing
 
@@ -205,23 +204,11 @@ class Envoy(Site):
             raise outside_trace(f"{self.path}.{attribute}")
         tap = own["_tap"]
         if tap is None:
-            self._find_taps()
-            tap = own["_tap"]
+            tap = own["_tap"] = tap_of(own["_module"])
         point = run.points.get(tap)
         if point is None:
-            point = run.module_point(tap, own["_lineage"], self.path)
+            point = run.module_point(tap, self.path)
         return run, point, None
-
-    def _find_taps(self) -> None:
-        """Look up the taps of this module and of its ancestors in the tree."""
-        own = self.__dict__
-        module = own["_root"]._module
-        lineage = []
-        for name in own["_dotted"].split(".") if own["_dotted"] else ():
-            lineage.append(tap_of(module))
-            module = module._modules[name]
-        own["_lineage"] = tuple(lineage)
-        own["_tap"] = tap_of(own["_module"])
 
     @property
     def source(self) -> ModuleSource:

@@ -136,6 +136,7 @@ class Instruments:
         self.callees: dict[tuple[str, int, str], Any] = {}
         self._taps: list[Tap] = []
         self._parents: dict[Tap, list[Tap]] = {}
+        self._lineages: dict[Tap, tuple[Tap, ...]] = {}
         self.tap_set: frozenset[Tap] = frozenset()
 
     def taps(self) -> list[Tap]:
@@ -152,7 +153,7 @@ class Instruments:
 
     def refresh(self) -> None:
         """Take notice of a changed tree."""
-        self._parents = {}
+        self._parents, self._lineages = {}, {}
         for module in self.root.modules():
             parent = tap_of(module)
             self._parents.setdefault(parent, [])
@@ -164,6 +165,9 @@ class Instruments:
 
     def lineage(self, tap: Tap) -> tuple[Tap, ...]:
         """The taps of all modules that the tapped one is part of, on whatever path; none outside the tree."""
+        known = self._lineages.get(tap)
+        if known is not None:
+            return known
         found: dict[Tap, None] = {}
         above = list(self._parents.get(tap, ()))
         while above:
@@ -171,7 +175,8 @@ class Instruments:
             if parent not in found:
                 found[parent] = None
                 above += self._parents.get(parent, ())
-        return tuple(found)
+        lineage = self._lineages[tap] = tuple(found)
+        return lineage
 
     def path_of(self, module: nn.Module) -> str | None:
         """The code that addresses `module` from the root, or None."""

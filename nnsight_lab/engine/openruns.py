@@ -35,7 +35,11 @@ def current_run(owner: object) -> Run | None:
     Of several it is the innermost whose `with` block is being executed; when no block is on the stack (a trace opened
     by a helper), the one opened last.
     """
-    found = [run for run in _open.get() if run.owner is owner and not run.closed]
+    runs = _open.get()
+    if len(runs) == 1:
+        run = runs[0]
+        return run if run.owner is owner and not run.closed else None
+    found = [run for run in runs if run.owner is owner and not run.closed]
     if len(found) < 2:
         return found[0] if found else None
     frame: FrameType | None = sys._getframe(1)

@@ -67,13 +67,16 @@ class Point:
         self.begun = index + 1
         if self.wait_enter == index or self.edits or self.skips:
             args, kwargs = self._arrive(index, args, kwargs)
-        if index in self.skips:
+        if self.skips and index in self.skips:
             value = self.skips.pop(index)
         else:
             if self.inner is not None:
                 call = self.inner.step_into(call)
             value = call(*args, **kwargs)
-        return self.leave(args, kwargs, value)
+        if self.edits or self.wait_leave == self.ended:
+            return self.leave(args, kwargs, value)
+        self.ended += 1
+        return value
 
     def _arrive(self, index: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         for edit in self.edits.pop((ENTER, index), ()):
@@ -106,12 +109,6 @@ class Point:
     def passes(self, phase: str) -> int:
         """How many passes of `phase` lie behind."""
         return self.begun if phase == ENTER else self.ended
-
-    def wait(self, phase: str, index: int) -> None:
-        if phase == ENTER:
-            self.wait_enter = index
-        else:
-            self.wait_leave = index
 
     def edit(self, phase: str, index: int, change: Callable[[Any], Any]) -> None:
         if self.edits is _NO_EDITS:

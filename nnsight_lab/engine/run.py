@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from greenlet import getcurrent
 from torch import nn
 
 from . import diagnosis, openruns
@@ -52,7 +53,7 @@ class Run:
         self.stack: list[Tap] = []
         self.at: Point | None = None
         self.phase = ""
-        self.last_address: str | None = None
+        self._last: tuple[str, str] | None = None
         self.closed = False
         self.finished = False
         self.returned = False
@@ -78,9 +79,10 @@ class Run:
         Returns the pair (args, kwargs) for ENTER and the call's value for LEAVE. `index` names one pass; without it
         the present pass (when paused there) or the next one is meant.
         """
-        if not (self.at is point and (phase == ENTER or self.phase == LEAVE) and index in (None, self._pass_here())):
+        here = self.at is point and (phase is ENTER or self.phase is LEAVE)
+        if not (here and (index is None or index == self._pass_here())):
             self._reach(point, phase, index)
-        return (point.args, point.kwargs) if phase == ENTER else point.value
+        return (point.args, point.kwargs) if phase is ENTER else point.value
 
     def write(self, point: Point, phase: str, change: Callable[[Any], Any], index: int | None = None) -> None:
         """Apply `change` to the value of `point` at `phase`: at once when paused there, else when it is reached."""
@@ -105,14 +107,20 @@ class Run:
         point.edit(phase, behind if index is None else index, change)
 
     def _reach(self, point: Point, phase: str, index: int | None) -> None:
-        behind = point.passes(phase)
-        if index is not None and index < behind:
+        behind = point.begun if phase is ENTER else point.ended
+        awaited = behind if index is None else index
+        if awaited < behind:
             raise diagnosis.too_late(self, point, phase, index)
-        point.wait(phase, behind + (self.at is point and self.phase == phase == LEAVE) if index is None else index)
+        if index is None and self.at is point and self.phase is phase is LEAVE:
+            awaited += 1  # the present pass counts as ended only when the model goes on
+        if phase is ENTER:
+            point.wait_enter = awaited
+        else:
+            point.wait_leave = awaited
         try:
             self._advance()
         finally:
-            point.wait(phase, -1)
+            point.wait_enter = point.wait_leave = -1
         if self.at is not point:
             raise diagnosis.missed(self, point, phase, index)
 
@@ -138,30 +146,31 @@ class Run:
             f"{point.address} was called without arguments, so it has no .input. Use .inputs to see ((), {{}})."
         )
 
-    def module_point(self, tap: Tap, lineage: tuple[Tap, ...], address: str) -> Point:
+    def module_point(self, tap: Tap, address: str) -> Point:
         """The point of a module, made at first use; it and its ancestors are observed from here on.
 
         Raises:
             OutOfOrderError: the module is running now, unobserved.
         """
         self.ensure_taps()
-        self._observe((*lineage, *self.instruments.lineage(tap), tap))
+        self._observe(tap)
         begun = self.observed[tap]
-        running = self.stack.count(tap)
+        running = self.stack.count(tap) if begun else 0
         if begun > running and self._runs_unobserved(tap):
             raise diagnosis.running_unobserved(self, address)
         point = self.points[tap] = Point(self, address, begun, begun - running)
         return point
 
-    def _observe(self, taps: tuple[Tap, ...]) -> None:
-        for tap in taps:
-            if tap in self.observed:
-                continue
-            if not tap.users or tap not in self.instruments.tap_set:
+    def _observe(self, asked: Tap) -> None:
+        """Let a tap and those of its module's ancestors see the calls."""
+        fresh = [tap for tap in (*self.instruments.lineage(asked), asked) if tap not in self.observed]
+        for tap in fresh:
+            if tap not in self.instruments.tap_set:
                 self.instruments.refresh()  # the tree has changed since it was last walked
                 self._attach([tap])
-            self.observed[tap] = tap.calls() - self._before.get(tap, 0)
-            observe(tap)
+            self.observed[tap] = tap.calls() - self._before.get(tap, 0) if self._started else 0
+        if fresh:
+            observe(fresh)
 
     def calls_of(self, tap: Tap) -> int:
         """How often the tapped module was called in this run."""
@@ -205,7 +214,7 @@ class Run:
         table = self.tables.get(module)
         if table is None or (everything and not table.everything):
             tap = tap_of(module)
-            self._observe((*self.instruments.lineage(tap), tap))
+            self._observe(tap)
             begun = self.calls_of(tap)
             if begun and (tap in self.stack or self._runs_unobserved(tap) or (table and begun > table.before)):
                 raise diagnosis.source_too_late(self, address)
@@ -280,6 +289,10 @@ class Run:
                 self._model = None
             openruns.leave(self)
 
+    @property
+    def _started(self) -> bool:
+        return self._model is not None and self._model.started
+
     def _advance(self) -> None:
         """Let the model run until it pauses or ends."""
         model = self._model
@@ -308,8 +321,8 @@ class Run:
             return
         self.at = point
         self.phase = phase
-        self.last_address = f"{point.address}.{phase}"
-        hand_back()
+        self._last = (point.address, phase)
+        getcurrent().parent.switch()  # type: ignore[union-attr]  # hand_back, without a call of its own
 
     def fail(self, error: TraceError) -> None:
         """Hand the turn to the body with an error that belongs to the body's line."""
@@ -317,6 +330,11 @@ class Run:
             return
         self.failure = error
         hand_back()
+
+    @property
+    def last_address(self) -> str | None:
+        """The site at which the model paused last."""
+        return None if self._last is None else ".".join(self._last)
 
     def _pass_here(self) -> int:
         point = self.at

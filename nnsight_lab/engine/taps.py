@@ -67,8 +67,9 @@ class Tap:
                 point = run.points.get(self)
                 if point is not None:  # asked for while it ran: its way out is still ahead
                     value = point.leave(args, kwargs, value)
-            for caller in run.late.pop(self, ()) if run.late else ():
-                value = caller.leave(args, kwargs, value)
+            if run.late:
+                for caller in run.late.pop(self, ()):
+                    value = caller.leave(args, kwargs, value)
             return value
         finally:
             if stack:
@@ -105,26 +106,29 @@ def attach(run: Run, taps: Iterable[Tap]) -> dict[Tap, int]:
         if run not in _open:
             _open.append(run)
         for tap in taps:
-            if tap.users:
+            users = tap.users
+            tap.users = users + 1
+            if users:
                 before[tap] = tap.calls()
+                continue
+            counter = tap.counter
+            previous = tap.own.setdefault(_SLOT, counter)
+            if previous is counter:
+                counter.cache_clear()
             else:
-                own = tap.own
-                previous = own.get(_SLOT)
-                if previous is None:
-                    tap.counter.cache_clear()
-                else:  # a module compiled on its own: its compiled call is what is counted
+                if previous is not None:  # a module compiled on its own: its compiled call is what is counted
                     tap.previous = previous
                     tap.counter = _counting(previous)
-                own[_SLOT] = tap.counter
-            tap.users += 1
+                tap.own[_SLOT] = tap.counter
     return before
 
 
-def observe(tap: Tap) -> None:
-    """Let an attached tap see its module's calls."""
+def observe(taps: Iterable[Tap]) -> None:
+    """Let attached taps see their modules' calls."""
     with _lock:
-        tap.observers += 1
-        tap.own[_SLOT] = tap.enter
+        for tap in taps:
+            tap.observers += 1
+            tap.own[_SLOT] = tap.enter
 
 
 def detach(run: Run, taps: Iterable[Tap], observed: Iterable[Tap]) -> None:
@@ -135,10 +139,10 @@ def detach(run: Run, taps: Iterable[Tap], observed: Iterable[Tap]) -> None:
             if not tap.observers:
                 tap.own[_SLOT] = tap.counter
         for tap in taps:
-            tap.users -= 1
-            if not tap.users:
+            users = tap.users = tap.users - 1
+            if not users:
                 if tap.previous is None:
-                    tap.own.pop(_SLOT, None)
+                    del tap.own[_SLOT]
                 else:
                     tap.own[_SLOT] = tap.previous
                     tap.previous = None
