@@ -118,12 +118,13 @@ def _stored(reference: StoredTensor, where: str) -> Tensor:
 def scramble(action: Action, value: Tensor, seed: int) -> Tensor:
     """`value` with the selected entries replaced by random ones, for finding out whether anything depends on them.
 
-    Floating-point entries become Gaussian noise about three times as large as the value's largest entry; integers and
-    booleans become 0 or 1.
+    Floating-point entries become Gaussian noise about three times as large as the value's largest entry, as far as its
+    square stays finite in the value's dtype; integers and booleans become 0 or 1.
     """
     generator = torch.Generator().manual_seed(seed)
     if value.is_floating_point():
-        largest = value.detach().abs().nan_to_num(posinf=1.0).max().float().cpu().clamp(min=1.0, max=1e4)
+        limit = min(1e4, torch.finfo(value.dtype).max ** 0.5 / 8)
+        largest = value.detach().abs().nan_to_num(posinf=1.0).max().float().cpu().clamp(min=1.0, max=limit)
         drawn = torch.randn(value.shape, generator=generator) * (3 * largest)
     else:
         drawn = torch.randint(0, 2, value.shape, generator=generator)

@@ -193,6 +193,12 @@ class Result:
 
         return export(self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the tensors as plain data, ready for JSON; NaN and infinities are None."""
+        from .storage import result_data
+
+        return result_data(self)
+
     def save(self, path: str | Path) -> None:
         """Write the result to a folder: `result.json` and `tensors.safetensors`. The folder is made."""
         from .storage import save_result

@@ -56,7 +56,24 @@ def save_result(result: Result, folder: Path) -> None:
             tensors[name] = value
     for name in ("activations", "clean_activations"):
         tensors.update({f"{name}.{i}": value for i, value in enumerate(getattr(result, name).values())})
-    stored = _Stored(
+    special: list[tuple[Keys, str]] = []
+    data = _without_special(msgspec.to_builtins(_stored(result)), (), special)
+    data["special"] = special
+    folder.mkdir(parents=True, exist_ok=True)
+    # safetensors refuses tensors that share memory, as a run without edits makes them.
+    save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, folder / _TENSORS)
+    (folder / _JSON).write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=1))
+
+
+def result_data(result: Result) -> dict[str, Any]:
+    """Everything but the tensors as plain data for JSON; numbers that JSON does not have are None."""
+    data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_stored(result)))
+    del data["special"], data["full_logits"]
+    return data
+
+
+def _stored(result: Result) -> _Stored:
+    return _Stored(
         version=VERSION,
         recipe=result.recipe,
         tokens=result.tokens,
@@ -73,13 +90,6 @@ def save_result(result: Result, folder: Path) -> None:
         clean_activations=tuple(result.clean_activations),
         full_logits=result.full_clean_logits is not None,
     )
-    special: list[tuple[Keys, str]] = []
-    data = _without_special(msgspec.to_builtins(stored), (), special)
-    data["special"] = special
-    folder.mkdir(parents=True, exist_ok=True)
-    # safetensors refuses tensors that share memory, as a run without edits makes them.
-    save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, folder / _TENSORS)
-    (folder / _JSON).write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=1))
 
 
 def load_result(folder: Path) -> Result:

@@ -1,12 +1,14 @@
 """Three ways of having no effect, told apart."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
-from nnsight_lab import NNsight
-from nnsight_lab.demo import EIFFEL
-from nnsight_lab.experiments import Recipe, Replace, Scale, Zero
+from nnsight_lab import LanguageModel, NNsight
+from nnsight_lab.demo import BRANDENBURG, EIFFEL
+from nnsight_lab.experiments import Patch, Recipe, Replace, Scale, Zero
 from nnsight_lab.experiments.reach import reaching
 
 
@@ -86,6 +88,17 @@ def test_a_value_that_is_zero_anyway_is_not_called_unread(parts):
 def test_a_value_that_only_decides_is_not_called_unread(parts):
     """No gradient passes an argmax, and yet the output depends on its argument."""
     assert of_parts(parts, Scale("deciding", factor=2.0)) == ["effect zero to rounding"]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_low_precision_does_not_hide_an_effect_nor_the_lack_of_one(atlas, dtype):
+    low = LanguageModel(copy.deepcopy(atlas._model).to(dtype), tokenizer=atlas.tokenizer)
+    assert outcome(low, Zero("transformer.h.11.mlp", positions=[2])) == ["no downstream effect"]
+    (report,) = (
+        Recipe(base=EIFFEL, source=BRANDENBURG, steps=[Patch("transformer.h.1", positions=[1, 2])]).run(low).sites
+    )
+    assert report.outcome == "changed"
+    assert outcome(low, Scale("transformer.h.2.mlp", factor=1.0)) == ["effect zero to rounding"]
 
 
 def test_one_replacement_that_shows_is_enough():

@@ -196,6 +196,15 @@ def test_numbers_that_json_does_not_have_survive(atlas, tmp_path):
     assert repr(loaded.kl) == repr(found.kl)
 
 
+def test_plain_data_for_json(atlas, result):
+    data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert (data["recipe"]["base"], data["metric"]["clean"]) == (EIFFEL, result.metric.clean)
+    assert [row["token"] for row in data["rows"]] == [row.token for row in result.rows]
+    assert data["activations"] == [SITE]
+    infinite = Recipe(base=EIFFEL, steps=[Scale("lm_head", factor=1e38)]).run(atlas).to_dict()
+    assert None in [row["edited_logit"] for row in infinite["rows"]]
+
+
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
