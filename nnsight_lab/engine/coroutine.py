@@ -33,13 +33,13 @@ class ModelGreenlet(greenlet):
     Attributes:
         nnsight_run: the run whose call is being made; None between two calls.
         task: the call to make next.
-        result, error: how the last call ended.
+        result, failure: how the last call ended.
     """
 
     nnsight_run: Run | None = None
     task: Callable[[], Any] | None = None
     result: Any = None
-    error: BaseException | None = None
+    failure: BaseException | None = None
 
 
 class _Idle(threading.local):
@@ -62,7 +62,7 @@ def _serve() -> None:
             except Unwind:
                 pass
             except BaseException as error:
-                me.error = error
+                me.failure = error
             task = None
         me.nnsight_run = None
         hand_back()
@@ -115,17 +115,29 @@ class Coroutine:
             model.task = self._call
             model.gr_context = self._context
             self._context = None
-        self._turn(model, model.switch)
-        return self._outcome(model)
+        return self._turn(model, model.switch)
 
-    def _outcome(self, model: ModelGreenlet) -> Any:
-        """What an ended call gave; its greenlet is free for another."""
+    def unwind(self) -> None:
+        """Take the model down where it stands. Its `finally` blocks run; an error in one of them is raised here."""
+        model = self._greenlet
+        if model is not None:
+            self._turn(model, lambda: model.throw(Unwind))
+
+    def _turn(self, model: ModelGreenlet, switch: Callable[[], Any]) -> Any:
+        turns = self._turns
+        model.parent = getcurrent()
+        body = turns.to_model()
+        try:
+            switch()
+        finally:
+            turns.to_body(body)
         if model.nnsight_run is not None:
             return None
+        # The call has ended: its greenlet is free for another.
         self._greenlet = None
         model.gr_context = None
         result, model.result = model.result, None
-        error, model.error = model.error, None
+        error, model.failure = model.failure, None
         _idle.greenlets.append(model)
         if error is not None:
             try:
@@ -134,26 +146,11 @@ class Coroutine:
                 del error  # its traceback holds this frame
         return result
 
-    def unwind(self) -> None:
-        """Take the model down where it stands. Its `finally` blocks run; an error in one of them is raised here."""
-        model = self._greenlet
-        if model is not None:
-            self._turn(model, lambda: model.throw(Unwind))
-            self._outcome(model)
-
     def release(self) -> None:
         """Let go of everything."""
         self._turns.end()
         self._greenlet = None
         self._context = None
-
-    def _turn(self, model: ModelGreenlet, switch: Callable[[], Any]) -> None:
-        model.parent = getcurrent()
-        body = self._turns.to_model()
-        try:
-            switch()
-        finally:
-            self._turns.to_body(body)
 
 
 def hand_back() -> None:

@@ -11,13 +11,14 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from .errors import UnknownNameError, nearest
 from .instruments import RESERVED, Instruments, spell
 from .openruns import current_run, outside_trace
-from .points import Point
+from .points import LEAVE, Arguments, Point
 from .run import Run
+from .save import with_save
 from .sites import Site
 from .source import ModuleSource
 from .taps import tap_of
@@ -39,6 +40,7 @@ class Envoy(Site):
         own["_dotted"] = dotted
         own["_children"] = {}
         own["_tap"] = None
+        own["_sources"] = {}
 
     # Addressing
 
@@ -56,10 +58,11 @@ class Envoy(Site):
         return self._root.__dict__["_own_instruments"]
 
     def _envoy_of(self, name: str, module: nn.Module) -> Envoy:
-        found = self._children.get(name)
+        children: dict[str, Envoy] = self.__dict__["_children"]
+        found = children.get(name)
         if found is None or found._module is not module:
             dotted = f"{self._dotted}.{name}" if self._dotted else name
-            found = self._children[name] = Envoy(module, self._root, dotted)
+            found = children[name] = Envoy(module, self._root, dotted)
         return found
 
     def _repoint(self, module: nn.Module) -> None:
@@ -98,12 +101,11 @@ class Envoy(Site):
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        if "_module" not in own:  # being unpickled or copied
+        module = own.get("_module")
+        if module is None:  # being unpickled or copied
             raise AttributeError(name)
-        pending = own.pop("_pending_error", None)
-        if pending is not None:
-            raise pending
-        module = own["_module"]
+        if "_pending_error" in own:
+            raise own.pop("_pending_error")
         child = module._modules.get(name)
         if child is not None:
             return self._envoy_of(name, child)
@@ -138,6 +140,10 @@ class Envoy(Site):
 
     def __getitem__(self, key: Any) -> Any:
         module = self._module
+        if type(key) is int and isinstance(module, nn.ModuleList):
+            found = module._modules.get(str(key))
+            if found is not None:
+                return self._envoy_of(str(key), found)
         asked = key
         if isinstance(key, slice):
             return [self[index] for index in range(*key.indices(len(self)))]
@@ -198,6 +204,10 @@ class Envoy(Site):
             return self._module(*args, **kwargs)
 
     def _locate(self, attribute: str) -> tuple[Run, Point, int | None]:
+        run, point = self._point(attribute)
+        return run, point, None
+
+    def _point(self, attribute: str) -> tuple[Run, Point]:
         own = self.__dict__
         run = current_run(own["_root"])
         if run is None:
@@ -208,12 +218,62 @@ class Envoy(Site):
         point = run.points.get(tap)
         if point is None:
             point = run.module_point(tap, self.path)
-        return run, point, None
+        return run, point
+
+    # Python answers an AttributeError in a property by asking `__getattr__` for the same name, which would hide an
+    # error of the model; each getter leaves it there to be raised again.
+
+    @property
+    def output(self) -> Any:
+        try:
+            run, point = self._point("output")
+            value = run.read(point, LEAVE)
+        except AttributeError as error:
+            self.__dict__["_pending_error"] = error
+            raise
+        return value if isinstance(value, Tensor) else with_save(value)
+
+    @output.setter
+    def output(self, value: Any) -> None:
+        self._write_output(value)
+
+    @property
+    def input(self) -> Any:
+        try:
+            return self._read_input()
+        except AttributeError as error:
+            self.__dict__["_pending_error"] = error
+            raise
+
+    @input.setter
+    def input(self, value: Any) -> None:
+        self._write_input(value)
+
+    @property
+    def inputs(self) -> Arguments:
+        try:
+            return self._read_inputs()
+        except AttributeError as error:
+            self.__dict__["_pending_error"] = error
+            raise
+
+    @inputs.setter
+    def inputs(self, value: Arguments) -> None:
+        self._write_inputs(value)
+
+    output.__doc__, input.__doc__, inputs.__doc__ = Site.output.__doc__, Site.input.__doc__, Site.inputs.__doc__
 
     @property
     def source(self) -> ModuleSource:
         """The operations of this module's forward. Browsing them changes nothing."""
-        return ModuleSource(self)
+        return self._source_of(False)
+
+    def _source_of(self, everything: bool) -> ModuleSource:
+        sources: dict[bool, ModuleSource] = self.__dict__["_sources"]
+        source = sources.get(everything)
+        if source is None:
+            source = sources[everything] = ModuleSource(self, everything)
+        return source
 
     def __str__(self) -> str:
         from .tree import render_tree
@@ -243,21 +303,3 @@ class _Fluent:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         result = self.__wrapped__(*args, **kwargs)
         return self._envoy if result is self._envoy._module else result
-
-
-def _guard(name: str) -> property:
-    """Site properties whose AttributeErrors reach the user instead of starting a look-up of the same name."""
-    plain = getattr(Site, name)
-
-    def read(self: Envoy) -> Any:
-        try:
-            return plain.fget(self)
-        except AttributeError as error:
-            self.__dict__["_pending_error"] = error
-            raise
-
-    return property(read, plain.fset, doc=plain.__doc__)
-
-
-for _name in ("output", "input", "inputs"):
-    setattr(Envoy, _name, _guard(_name))

@@ -1,14 +1,14 @@
 """The gates of a rewritten function: what carries out each of its operations.
 
-`gates[i](callee, *args, **kwargs)` makes operation i's call. While nobody asked for the operation, its gate is C all the
-way: `functools.lru_cache(maxsize=0)` around `operator.call`, which caches nothing, counts the calls and makes them, so
-that unobserved operations cost next to nothing and leave no trace in tracebacks. An observed operation's gate takes the call to
-its point. A gate may have to change between the moment a function looks it up and the moment it calls it, for the
-arguments in between may hold operations at which the body pauses and asks for this one. So each gate is a
+`gates[i](callee, *args, **kwargs)` makes operation i's call. While nobody asked for the operation, its gate is C all
+the way: `functools.lru_cache(maxsize=0)` around `operator.call`, which caches nothing, counts the calls and makes them,
+so that unobserved operations cost next to nothing and leave no trace in tracebacks. An observed operation's gate takes
+the call to its point. A gate may have to change between the moment a function looks it up and the moment it calls it,
+for the arguments in between may hold operations at which the body pauses and asks for this one. So each gate is a
 `functools.partial` object, whose function is replaced in place (`__setstate__`).
 
-What an operation calls is seen at its first call. If it is a Python function in which the model could pause, its gate stays
-in Python, so that a body which reads something inside can have the operation's value afterwards.
+What an operation calls is seen at its first call. If it is a Python function in which the model could pause, its gate
+stays in Python, so that a body which reads something inside can have the operation's value afterwards.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _in_frame(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
 def _may_pause(callee: Any, args: tuple[Any, ...]) -> bool:
     """Whether the model could pause inside the call while nobody observes it: whether it may call modules.
 
-    So may a Python function, an autograd function, and whatever is given a generator or a function (`sum`, `map`). Calls of
-    modules are left out: the value of one in flight is taken at the module itself.
+    So may a Python function, an autograd function, and whatever is given a generator or a function (`sum`, `map`).
+    Calls of modules are left out: the value of one in flight is taken at the module itself.
     """
     kind = type(callee)
     if kind is FunctionType or kind is functools.partial:
@@ -93,7 +93,7 @@ class Gate:
             for operation in found.listing.operations
         ]
         # A gate's function may be replaced while it is being carried out, so every one is kept until the next reset.
-        self._kept: list[Call] = []
+        self._kept: list[tuple[int, Call]] = []
         self.gates = [functools.partial(call) for call in self._idle]
 
     def count(self, index: int) -> int:
@@ -105,7 +105,7 @@ class Gate:
         return any(self._begun) or any(counter.cache_info().misses for counter in self._counters)
 
     def _put(self, index: int, call: Call) -> None:
-        self._kept.append(call)
+        self._kept.append((index, call))
         self.gates[index].__setstate__((call, (), {}, None))  # type: ignore[attr-defined]
 
     def _learner(self, index: int) -> Call:
@@ -147,8 +147,9 @@ class Gate:
     def reset(self) -> None:
         """Forget every observer and count."""
         self.late.clear()
-        for gate, counter, call in zip(self.gates, self._counters, self._idle, strict=True):
-            gate.__setstate__((call, (), {}, None))  # type: ignore[attr-defined]
+        for index, _ in self._kept:
+            self.gates[index].__setstate__((self._idle[index], (), {}, None))  # type: ignore[attr-defined]
+        for counter in self._counters:
             counter.cache_clear()
         self._begun[:] = [0] * len(self._begun)
         self._kept.clear()

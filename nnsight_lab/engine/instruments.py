@@ -42,10 +42,15 @@ class Twin(NamedTuple):
     forward: Callable[..., Any]
 
 
+def same_basis(old: tuple[Any, Any, Any], new: tuple[Any, Any, Any]) -> bool:
+    """Whether two forwards are made of the same function, code and receiver."""
+    return old[0] is new[0] and old[1] is new[1] and old[2] is new[2]
+
+
 class ForwardSlot:
     """The place of one module's forward, shared by all runs that observe it."""
 
-    __slots__ = ("__weakref__", "module", "name", "original", "previous", "spare", "users")
+    __slots__ = ("__weakref__", "_dispatch", "module", "name", "original", "previous", "spare", "users")
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
@@ -54,6 +59,14 @@ class ForwardSlot:
         self.original: Callable[..., Any] | None = None
         self.previous: Any = _ABSENT
         self.spare: dict[bool, Twin] = {}
+        self._dispatch: Callable[..., Any] | None = None
+
+    def basis(self) -> tuple[Any, Any, Any]:
+        """What the module's forward is made of; it changes when the forward is another."""
+        original = self.callable()
+        function = getattr(original, "__func__", original)
+        # The code is told apart too, because reloading tools put new code into the same function.
+        return function, getattr(function, "__code__", None), getattr(original, "__self__", None)
 
     def callable(self) -> Callable[..., Any]:
         """The module's own forward, whether or not it is being observed."""
@@ -86,12 +99,10 @@ class ForwardSlot:
 
     def take(self, everything: bool) -> Twin:
         """A twin of the forward for one run's use. Raises SourceUnavailableError."""
-        original = self.callable()
-        function = getattr(original, "__func__", original)
-        # The code is told apart too, because reloading tools put new code into the same function.
-        basis = (function, getattr(function, "__code__", None), getattr(original, "__self__", None))
+        basis = self.basis()
         twin = self.spare.pop(everything, None)
-        if twin is None or any(old is not new for old, new in zip(twin.basis, basis, strict=True)):
+        if twin is None or not same_basis(twin.basis, basis):
+            original = self.callable()
             gate = gate_for(original, everything, "forward")
             twin = Twin(basis, gate, gate.wrap(original, "forward"))
         return twin
@@ -103,6 +114,8 @@ class ForwardSlot:
     def _dispatcher(self) -> Callable[..., Any]:
         original = self.original
         key = self.module
+        if self._dispatch is not None and self._dispatch.__wrapped__ == original:  # type: ignore[attr-defined]
+            return self._dispatch
 
         def forward(*args: Any, **kwargs: Any) -> Any:
             run: Run | None = getattr(getcurrent(), "nnsight_run", None)
@@ -110,6 +123,7 @@ class ForwardSlot:
             return (original if twin is None else twin.forward)(*args, **kwargs)  # type: ignore[misc]
 
         forward.__wrapped__ = original  # type: ignore[attr-defined]  # signatures are read from it
+        self._dispatch = forward
         return forward
 
 

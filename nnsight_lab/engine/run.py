@@ -163,14 +163,16 @@ class Run:
 
     def _observe(self, asked: Tap) -> None:
         """Let a tap and those of its module's ancestors see the calls."""
-        fresh = [tap for tap in (*self.instruments.lineage(asked), asked) if tap not in self.observed]
-        for tap in fresh:
-            if tap not in self.instruments.tap_set:
-                self.instruments.refresh()  # the tree has changed since it was last walked
-                self._attach([tap])
-            self.observed[tap] = tap.calls() - self._before.get(tap, 0) if self._started else 0
-        if fresh:
-            observe(fresh)
+        observed = self.observed
+        if asked in observed:
+            return
+        for tap in (*self.instruments.lineage(asked), asked):
+            if tap not in observed:
+                if tap not in self.instruments.tap_set:
+                    self.instruments.refresh()  # the tree has changed since it was last walked
+                    self._attach([tap])
+                observed[tap] = tap.calls() - self._before.get(tap, 0) if self._started else 0
+                observe(tap)
 
     def calls_of(self, tap: Tap) -> int:
         """How often the tapped module was called in this run."""

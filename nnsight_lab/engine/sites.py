@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from .errors import InputAccessError
 from .points import ENTER, LEAVE, Arguments, Point
 from .save import with_save
@@ -23,31 +25,20 @@ class Site:
         """The open run, this site's point in it, and the pass meant (None: the present or next one)."""
         raise NotImplementedError
 
-    @property
-    def output(self) -> Any:
-        """The value of the call: the model's own object (usually a tensor; in-place changes reach the model).
-
-        Raises:
-            OutsideTraceError: no trace is open.
-            OutOfOrderError: the forward had passed the site before.
-            NotReachedError: the forward never reached it.
-        """
+    def _read_output(self) -> Any:
         run, point, index = self._locate("output")
-        return with_save(run.read(point, LEAVE, index))
+        value = run.read(point, LEAVE, index)
+        return value if isinstance(value, Tensor) else with_save(value)
 
-    @output.setter
-    def output(self, value: Any) -> None:
+    def _write_output(self, value: Any) -> None:
         run, point, index = self._locate("output")
         run.write(point, LEAVE, lambda _: value, index)
 
-    @property
-    def inputs(self) -> Arguments:
-        """The call's arguments: a pair (positional arguments, keyword arguments). Raises as `output` does."""
+    def _read_inputs(self) -> Arguments:
         run, point, index = self._locate("inputs")
         return with_save(run.read(point, ENTER, index))
 
-    @inputs.setter
-    def inputs(self, value: Arguments) -> None:
+    def _write_inputs(self, value: Arguments) -> None:
         if not (
             isinstance(value, tuple)
             and len(value) == 2
@@ -62,15 +53,11 @@ class Site:
         args, kwargs = value
         run.write(point, ENTER, lambda _: (tuple(args), dict(kwargs)), index)
 
-    @property
-    def input(self) -> Any:
-        """The call's first argument: the first positional one, else the first keyword's. Raises as `output` does, and
-        InputAccessError for a call without arguments."""
+    def _read_input(self) -> Any:
         run, point, index = self._locate("input")
         return with_save(run.first_input(point, index))
 
-    @input.setter
-    def input(self, value: Any) -> None:
+    def _write_input(self, value: Any) -> None:
         run, point, index = self._locate("input")
         address = point.address
 
@@ -83,6 +70,23 @@ class Site:
             raise InputAccessError(f"{address} was called without arguments, so there is no .input to replace.")
 
         run.write(point, ENTER, replace, index)
+
+    output = property(_read_output, _write_output)
+    input = property(_read_input, _write_input)
+    inputs = property(_read_inputs, _write_inputs)
+
+    output.__doc__ = """The value of the call: the model's own object; in-place changes reach the model.
+
+        Raises:
+            OutsideTraceError: no trace is open.
+            OutOfOrderError: the forward had passed the site before.
+            NotReachedError: the forward never reached it.
+        """
+    inputs.__doc__ = "The call's arguments: (positional arguments, keyword arguments). Raises as `output` does."
+    input.__doc__ = """The call's first argument: the first positional one, else the first keyword's.
+
+        Raises as `output` does, and InputAccessError for a call without arguments.
+        """
 
     def skip(self, value: Any) -> None:
         """Let the call return `value` without running. Sites inside it are then not reached.

@@ -17,11 +17,12 @@ from torch import nn
 
 from .errors import CalleeUnknownError, SourceUnavailableError, TraceError
 from .functions import bound_to, innermost
+from .instruments import same_basis
 from .listing import Listing, Operation
-from .openruns import current_run, require_run
+from .openruns import current_run, outside_trace
 from .points import Point
 from .render import render_html, render_operation, render_text
-from .rewrite import rewritten
+from .rewrite import Rewritten, rewritten
 from .run import Run
 from .sites import Site
 from .tables import OperationTable, callee_is_module, unknown_operation
@@ -70,10 +71,13 @@ class Source:
     @property
     def listing(self) -> Listing:
         """Rows and operations as data."""
-        return rewritten(self._function(), self._everything).listing
+        return self._rewritten().listing
+
+    def _rewritten(self) -> Rewritten:
+        return rewritten(self._function(), self._everything)
 
     def _check(self, label: str) -> None:
-        found = rewritten(self._function(), self._everything)
+        found = self._rewritten()
         if label not in found.positions:
             raise unknown_operation(label, found, self._address)
 
@@ -118,16 +122,26 @@ class ModuleSource(Source):
     def __init__(self, envoy: Envoy, everything: bool = False) -> None:
         super().__init__(f"{envoy.path}.source", everything)
         self._owner = envoy
+        self._sites: dict[str, OperationSite] = {}
+        self._known: tuple[Any, Rewritten] | None = None
 
     @property
     def _envoy(self) -> Envoy:
         return self._owner
 
     def __call__(self, everything: bool = False) -> ModuleSource:
-        return ModuleSource(self._owner, everything)
+        return self._owner._source_of(everything)
 
     def _function(self) -> FunctionType:
         return innermost(self._forward(), "forward")
+
+    def _rewritten(self) -> Rewritten:
+        owner = self._owner
+        basis = owner._instruments.slot(owner._module).basis()
+        if self._known is None or not same_basis(self._known[0], basis):
+            self._known = (basis, super()._rewritten())
+            self._sites.clear()
+        return self._known[1]
 
     def _forward(self) -> Any:
         owner = self._owner
@@ -140,7 +154,12 @@ class ModuleSource(Source):
         return run.module_table(self._owner._module, self._address, self._everything)
 
     def __getattr__(self, label: str) -> OperationSite:
-        site = super().__getattr__(label)
+        if label.startswith("__"):
+            raise AttributeError(label)
+        self._rewritten()  # forgets the sites of a forward that is no more
+        site = self._sites.get(label)
+        if site is None:
+            site = self._sites[label] = super().__getattr__(label)
         root, module = self._owner._root, self._owner._module
         run = current_run(root)
         if run is None:
@@ -213,8 +232,12 @@ class OperationSite(Site):
         raise TypeError(f"{self._address} is not iterable; [i] addresses its i-th call.")
 
     def _locate(self, attribute: str) -> tuple[Run, Point, int | None]:
-        run = require_run(self._source._envoy._root, f"{self._address}.{attribute}")
-        return run, self._source._table(run).point(self._label), self._index
+        source = self._source
+        run = current_run(source._envoy._root)
+        if run is None:
+            raise outside_trace(f"{self._address}.{attribute}")
+        table = source._table(run)
+        return run, table.points.get(self._label) or table.point(self._label), self._index
 
     @property
     def operation(self) -> Operation:

@@ -123,12 +123,11 @@ def attach(run: Run, taps: Iterable[Tap]) -> dict[Tap, int]:
     return before
 
 
-def observe(taps: Iterable[Tap]) -> None:
-    """Let attached taps see their modules' calls."""
+def observe(tap: Tap) -> None:
+    """Let an attached tap see its module's calls."""
     with _lock:
-        for tap in taps:
-            tap.observers += 1
-            tap.own[_SLOT] = tap.enter
+        tap.observers += 1
+        tap.own[_SLOT] = tap.enter
 
 
 def detach(run: Run, taps: Iterable[Tap], observed: Iterable[Tap]) -> None:
