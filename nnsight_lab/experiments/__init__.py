@@ -1,5 +1,6 @@
 """Experiments as plain data: recipes of steps, their results, and the code they stand for."""
 
+from .attribution import AttributionResult, attribute
 from .errors import (
     ExperimentError,
     MovedOperationError,
@@ -10,6 +11,8 @@ from .errors import (
 )
 from .execute import run
 from .fingerprint import Fingerprint
+from .lenses import lens
+from .lensresult import LensResult
 from .metrics import (
     KL,
     AnyMetric,
@@ -49,10 +52,12 @@ __all__ = [
     "AnyEdit",
     "AnyMetric",
     "AnyStep",
+    "AttributionResult",
     "Capture",
     "Edit",
     "ExperimentError",
     "Fingerprint",
+    "LensResult",
     "LogitDiff",
     "Mean",
     "MetricValue",
@@ -79,7 +84,9 @@ __all__ = [
     "TopK",
     "UnknownSiteError",
     "Zero",
+    "attribute",
     "kl_divergence",
+    "lens",
     "measure",
     "normalised_recovery",
     "ranks",

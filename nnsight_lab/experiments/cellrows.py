@@ -88,20 +88,20 @@ def prepare_cells(
     recipe = Recipe(source=source_text, steps=tuple(steps))
     wanted = elements_by_place(recipe, "base")
     clean, prefix, row_bytes = _clean_run(model, base, wanted, paths)
-    _reached(clean, "base")
+    refuse_unreached(clean, "base")
     other: Survey | None = None
     source_logits = None
     if source is not None:
         source_wanted = elements_by_place(recipe, "source")
         other = survey(model, source, source_wanted, paths, list(source_wanted))
-        _reached(other, "source")
+        refuse_unreached(other, "source")
         source_logits = last_logits(other.run.output)[0]
     longer = longer_shapes(model, base, wanted, paths)
     heads = HeadShape.of(getattr(model._model, "config", None))
     source_longer = (
         longer if source is None else longer_shapes(model, source, elements_by_place(recipe, "source"), paths)
     )
-    made = _plan(recipe, base, source, clean, other, heads, longer, source_longer)
+    made = plan_cells(recipe, base, source, clean, other, heads, longer, source_longer)
     builder = _Builder(prefix, clean, other, paths, recipe)
     rows, same, outside = {}, [], []
     for number, actions in made.items():
@@ -133,7 +133,7 @@ def _clean_run(model: NNsight, base: Inputs, wanted: Any, paths: Mapping[str, Si
         found.append(seen)
         return seen.run.output
 
-    inputs = dict(base.kwargs) or {_first_parameter(model._model): base.args[0]}
+    inputs = keywords_of(model, base)
     known = _row_bytes.setdefault(model._model, {})
     assert base.length is not None  # a sweep's prompt is tokens
     length = base.length
@@ -146,16 +146,18 @@ def _clean_run(model: NNsight, base: Inputs, wanted: Any, paths: Mapping[str, Si
     return found[0], prefix, known[length]
 
 
-def _first_parameter(module: nn.Module) -> str:
-    return next(iter(inspect.signature(module.forward).parameters))
+def keywords_of(model: NNsight, inputs: Inputs) -> dict[str, Any]:
+    """A prompt as keywords of the model's forward."""
+    return dict(inputs.kwargs) or {next(iter(inspect.signature(model._model.forward).parameters)): inputs.args[0]}
 
 
-def _reached(found: Survey, prompt: str) -> None:
+def refuse_unreached(found: Survey, prompt: str) -> None:
+    """Raise ExperimentError where a site was not reached."""
     for place, reason in found.run.reasons.items():
         raise ExperimentError(f"{place} is not reached by the {prompt} prompt: {reason}")
 
 
-def _plan(
+def plan_cells(
     recipe: Recipe,
     base: Inputs,
     source: Inputs | None,

@@ -121,25 +121,30 @@ def short_output(module: nn.Module) -> dict[str, Any]:
 
 
 def record(
-    module: nn.Module, inputs: dict[str, Any], length: int, forward: Callable[[dict[str, Any]], Any] | None = None
+    module: nn.Module,
+    inputs: dict[str, Any],
+    length: int,
+    forward: Callable[[dict[str, Any]], Any] | None = None,
+    cache: bool = True,
 ) -> Prefix:
     """Run `module` on one prompt and record the run.
 
     Args:
         inputs: keyword arguments of the forward, for a batch of one prompt.
         length: tokens of the prompt.
+        cache: record keys and values.
         forward: runs the model on keywords and returns its output, where the run is to be observed.
 
     Raises:
         ExperimentError: the model returns no logits.
     """
     notes: list[str] = []
-    cache, cache_name = _new_cache(module, notes)
+    held, cache_name = _new_cache(module, notes) if cache else (None, "")
     seen: list[KeyValues | None] = []
     extra = dict(short_output(module))
-    if cache is not None:
-        seen = _note_updates(cache)
-        extra |= {cache_name: cache, "use_cache": True}
+    if held is not None:
+        seen = _note_updates(held)
+        extra |= {cache_name: held, "use_cache": True}
     elif accepts(module, "use_cache"):
         extra["use_cache"] = False
     with torch.no_grad(), _recorded(module) as calls:
@@ -150,7 +155,7 @@ def record(
         notes.append("no list of layers is called once each, in order, passing on the residual stream alone")
     keys_values = tuple(pair for pair in seen if pair is not None)
     usable = bool(seen) and len(keys_values) == len(seen)
-    if cache is not None and not (usable and all(k.shape[-2] == length for k, _ in keys_values)):
+    if held is not None and not (usable and all(k.shape[-2] == length for k, _ in keys_values)):
         notes.append("its layers do not all put their keys and values in the cache")
         keys_values = ()
     return Prefix(

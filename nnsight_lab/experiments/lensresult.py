@@ -1,0 +1,119 @@
+"""What a lens shows: for every layer and position the token on top, and how far it is from the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from torch import Tensor
+
+from .errors import ExperimentError, StoredResultError
+
+VERSION = 1
+_JSON, _TENSORS = "lens.json", "lens.safetensors"
+_GRIDS = ("top", "probability", "kl", "logit", "rank", "final_logits")
+
+
+class _Stored(Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    sites: tuple[str, ...]
+    tokens: tuple[str, ...]
+    top_tokens: tuple[tuple[str, ...], ...]
+    token: str | None
+    token_id: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class LensResult:
+    """A grid of sites by positions.
+
+    Attributes:
+        sites: from the first layer to the last; "embedding" is what enters the first.
+        tokens: text of the prompt's tokens.
+        top: the likeliest token, `[site, position]` ids.
+        top_tokens: their texts.
+        probability: of the likeliest token, from 0 to 1.
+        kl: KL(final || here) in nats.
+        token, token_id: the chosen token; None where none was chosen.
+        logit, rank: of the chosen token, `[site, position]`; rank 0 is the likeliest.
+        final_logits: the model's own, `[position, vocabulary]` float64.
+    """
+
+    sites: tuple[str, ...]
+    tokens: tuple[str, ...]
+    top: Tensor
+    top_tokens: tuple[tuple[str, ...], ...]
+    probability: Tensor
+    kl: Tensor
+    token: str | None
+    token_id: int | None
+    logit: Tensor | None
+    rank: Tensor | None
+    final_logits: Tensor
+
+    def to_pandas(self) -> Any:
+        """One row for each site and position. Raises ExperimentError where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ExperimentError("to_pandas needs pandas: pip install 'nnsight-lab[pandas]'.") from error
+        count, length = self.top.shape
+        columns: dict[str, Any] = {
+            "site": [site for site in self.sites for _ in range(length)],
+            "position": list(range(length)) * count,
+            "token": list(self.tokens) * count,
+            "top": [token for row in self.top_tokens for token in row],
+            "probability": self.probability.flatten().tolist(),
+            "kl": self.kl.flatten().tolist(),
+        }
+        if self.logit is not None and self.rank is not None:
+            columns[f"logit {self.token}"] = self.logit.flatten().tolist()
+            columns[f"rank {self.token}"] = self.rank.flatten().tolist()
+        return pandas.DataFrame(columns)
+
+    def save(self, path: str | Path) -> None:
+        """Write the lens to a folder, which is made: `lens.json` and `lens.safetensors`."""
+        from safetensors.torch import save_file
+
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        stored = _Stored(VERSION, self.sites, self.tokens, self.top_tokens, self.token, self.token_id)
+        grids = {name: getattr(self, name) for name in _GRIDS}
+        save_file({k: v.cpu().clone().contiguous() for k, v in grids.items() if v is not None}, folder / _TENSORS)
+        (folder / _JSON).write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1))
+
+    @classmethod
+    def load(cls, path: str | Path) -> LensResult:
+        """Read a folder that `save` wrote. Raises StoredResultError where it holds no lens."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        folder = Path(path)
+        if not (folder / _JSON).is_file() or not (folder / _TENSORS).is_file():
+            raise StoredResultError(f"{folder} holds no lens: it needs {_JSON} and {_TENSORS}.")
+        try:
+            stored = msgspec.json.decode((folder / _JSON).read_bytes(), type=_Stored)
+            grids = load_file(folder / _TENSORS)
+            fields = {name: grids.get(name) if name in ("logit", "rank") else grids[name] for name in _GRIDS}
+        except (msgspec.DecodeError, SafetensorError, KeyError) as error:
+            raise StoredResultError(f"{folder}: the stored lens is damaged: {error}") from error
+        return cls(
+            sites=stored.sites,
+            tokens=stored.tokens,
+            top_tokens=stored.top_tokens,
+            token=stored.token,
+            token_id=stored.token_id,
+            **fields,  # type: ignore[arg-type]  # the tensors that must be there are
+        )
+
+    def __str__(self) -> str:
+        width = max(len(site) for site in self.sites)
+        lines = [" " * width + "  " + " ".join(f"{token[:9]!r:>12}" for token in self.tokens)]
+        for site, row in zip(self.sites, self.top_tokens, strict=True):
+            lines.append(f"{site:<{width}}  " + " ".join(f"{token[:9]!r:>12}" for token in row))
+        return "\n".join(lines)
+
+    __repr__ = __str__
