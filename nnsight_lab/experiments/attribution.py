@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..engine import NNsight
 from ..engine.points import ENTER, LEAVE, Arguments
-from .cellrows import keywords_of, plan_cells, refuse_unreached
+from .cellrows import heads_for, keywords_of, plan_cells, refuse_unreached
 from .errors import ExperimentError, RecipeError
 from .grid import Axis, IndexAxis, PositionAxis, cell_step, cells
 from .inputs import Inputs
@@ -28,10 +28,11 @@ from .plan import Action, Visit
 from .planning import elements_by_place
 from .prefix import last_logits
 from .recipe import Prompt, Recipe
-from .scope import HeadShape, index_of, view_of
+from .scope import index_of, view_of
+from .shapes import remembered_shapes
 from .sites import SitePath, locate
 from .steps import Patch
-from .survey import longer_shapes, survey
+from .survey import survey
 from .sweepresult import SweepResult
 from .sweeps import Sweep, lay_out
 from .tokens import answer_reader
@@ -172,9 +173,9 @@ def attribute(
         grid.source,
         clean,
         other,
-        HeadShape.of(getattr(model._model, "config", None)),
-        longer_shapes(model, grid.base, wanted, grid.paths),
-        longer_shapes(model, grid.source, source_wanted, grid.paths),
+        heads_for(model, steps),
+        remembered_shapes(model, grid.base, wanted, grid.paths),
+        remembered_shapes(model, grid.source, source_wanted, grid.paths),
     )
     used = {number: clean.visits[number] for number in {a.visit for cell in actions.values() for a in cell}}
     baseline, values, gradients = _gradients(model, grid.base, used, grid.paths, chosen)

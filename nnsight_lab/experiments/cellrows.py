@@ -29,13 +29,14 @@ from .inputs import Inputs
 from .passes import Place
 from .plan import Action, Visit
 from .planning import Planner, elements_by_place
-from .prefix import Prefix, last_logits, record
+from .prefix import Prefix, last_logits, record, short_output
 from .recipe import Recipe
 from .rolling import Row, RowEdit
 from .scope import HeadShape
+from .shapes import remembered_shapes
 from .sites import SitePath
-from .steps import AnyStep, Patch
-from .survey import Survey, longer_shapes, survey
+from .steps import AnyStep, Edit, Patch
+from .survey import Survey, survey
 
 # What a row of a batch needs at most, by model and prompt length: measured once.
 _row_bytes: weakref.WeakKeyDictionary[nn.Module, dict[int, int]] = weakref.WeakKeyDictionary()
@@ -91,16 +92,16 @@ def prepare_cells(
     refuse_unreached(clean, "base")
     other: Survey | None = None
     source_logits = None
+    source_wanted = elements_by_place(recipe, "source")
     if source is not None:
-        source_wanted = elements_by_place(recipe, "source")
-        other = survey(model, source, source_wanted, paths, list(source_wanted))
+        short = {**keywords_of(model, source), **short_output(model._model)}
+        last_only = Inputs((), short, source.ids, source.tokens)
+        other = survey(model, last_only, source_wanted, paths, list(source_wanted))
         refuse_unreached(other, "source")
         source_logits = last_logits(other.run.output)[0]
-    longer = longer_shapes(model, base, wanted, paths)
-    heads = HeadShape.of(getattr(model._model, "config", None))
-    source_longer = (
-        longer if source is None else longer_shapes(model, source, elements_by_place(recipe, "source"), paths)
-    )
+    longer = remembered_shapes(model, base, wanted, paths)
+    heads = heads_for(model, steps)
+    source_longer = longer if source is None else remembered_shapes(model, source, source_wanted, paths)
     made = plan_cells(recipe, base, source, clean, other, heads, longer, source_longer)
     builder = _Builder(prefix, clean, other, paths, recipe)
     rows, same, outside = {}, [], []
@@ -149,6 +150,12 @@ def _clean_run(model: NNsight, base: Inputs, wanted: Any, paths: Mapping[str, Si
 def keywords_of(model: NNsight, inputs: Inputs) -> dict[str, Any]:
     """A prompt as keywords of the model's forward."""
     return dict(inputs.kwargs) or {next(iter(inspect.signature(model._model.forward).parameters)): inputs.args[0]}
+
+
+def heads_for(model: NNsight, steps: Sequence[AnyStep]) -> HeadShape | None:
+    """The model's attention heads, where a step speaks of heads: not every configuration has one number of them."""
+    asked = any(isinstance(step, Edit) and step.heads is not None for step in steps)
+    return HeadShape.of(getattr(model._model, "config", None)) if asked else None
 
 
 def refuse_unreached(found: Survey, prompt: str) -> None:

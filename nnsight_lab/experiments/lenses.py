@@ -24,7 +24,7 @@ from .inputs import Inputs, ready
 from .lensresult import LensResult
 from .metrics import Answer
 from .passes import Place
-from .prefix import Prefix, accepts, record, with_hidden
+from .prefix import Prefix, record, takes_use_cache, with_hidden
 from .recipe import Prompt
 from .survey import survey
 from .tokens import answer_reader, token_texts
@@ -148,7 +148,7 @@ def _part(prefix: Prefix, stream: Stream) -> str:
 def _own_end(model: NNsight, prefix: Prefix) -> Any:
     """The rest of the model's forward after the layers, as a function of what leaves the last of them."""
     keywords = dict(prefix.inputs)
-    if accepts(model._model, "use_cache"):
+    if takes_use_cache(model._model):
         keywords["use_cache"] = False
     last = len(prefix.layers) - 1
 

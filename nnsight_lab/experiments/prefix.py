@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,9 @@ from torch import Tensor, nn
 from .errors import ExperimentError
 
 KeyValues = tuple[Tensor, Tensor]
+
+# What transformers calls the keyword of a cache, now and before.
+_CACHE_NAMES = ("cache", "past_key_values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,13 @@ def accepts(module: nn.Module, name: str) -> bool:
     return name in inspect.signature(module.forward).parameters
 
 
+def takes_use_cache(module: nn.Module) -> bool:
+    """Whether the module's forward can be told `use_cache`: by name, or beside a cache among other keywords."""
+    parameters = inspect.signature(module.forward).parameters
+    others = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return "use_cache" in parameters or (others and any(name in parameters for name in _CACHE_NAMES))
+
+
 def last_logits(output: Any) -> Tensor:
     """Logits `[batch, vocabulary]` at the last position. Raises ExperimentError where the output has none."""
     logits = getattr(output, "logits", None)
@@ -145,11 +155,18 @@ def record(
     if held is not None:
         seen = _note_updates(held)
         extra |= {cache_name: held, "use_cache": True}
-    elif accepts(module, "use_cache"):
+    elif takes_use_cache(module):
         extra["use_cache"] = False
-    with torch.no_grad(), _recorded(module) as calls:
-        keywords = {**inputs, **extra}
-        output = module(**keywords) if forward is None else forward(keywords)
+    try:
+        with torch.no_grad(), _recorded(module) as calls:
+            keywords = {**inputs, **extra}
+            output = module(**keywords) if forward is None else forward(keywords)
+    except Exception as error:
+        if held is None:
+            raise
+        # Some models need a cache of their own kind; what else is wrong shows again without one.
+        made = record(module, inputs, length, forward, cache=False)
+        return replace(made, why_not=(f"it refuses a cache of keys and values: {error}", *made.why_not))
     path, found = _chain(module, calls)
     if not path:
         notes.append("no list of layers is called once each, in order, passing on the residual stream alone")
@@ -222,9 +239,9 @@ def _flows(calls: list[LayerCall]) -> bool:
 
 def _new_cache(module: nn.Module, notes: list[str]) -> tuple[Any, str]:
     """A key-value cache for the model and the keyword it goes by, or None with the reason noted."""
-    name = next((key for key in ("cache", "past_key_values") if accepts(module, key)), "")
+    name = next((key for key in _CACHE_NAMES if accepts(module, key)), "")
     config = getattr(module, "config", None)
-    if not name or config is None or not accepts(module, "use_cache"):
+    if not name or config is None or not takes_use_cache(module):
         notes.append("its forward takes no key-value cache")
         return None, ""
     from transformers import PreTrainedModel

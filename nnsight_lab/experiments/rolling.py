@@ -26,12 +26,12 @@ from ..engine.points import ENTER, LEAVE, Arguments
 from .passes import Place
 from .prefix import (
     Prefix,
-    accepts,
     cropped_cache,
     hidden_of,
     input_hidden,
     last_logits,
     short_output,
+    takes_use_cache,
     with_hidden,
     with_input_hidden,
 )
@@ -210,7 +210,7 @@ def run_rows(model: NNsight, prefix: Prefix, rows: Sequence[Row], start: int = 0
     for name, value in prefix.inputs.items():
         cut = value[:, start:] if start and name != "attention_mask" and isinstance(value, Tensor) else value
         keywords[name] = cut.expand(size, *cut.shape[1:]) if isinstance(cut, Tensor) else cut
-    if accepts(model._model, "use_cache"):
+    if takes_use_cache(model._model):
         keywords["use_cache"] = start > 0
     if start:
         batch.cache = cropped_cache(model._model, prefix, start, [max(n, 1) for n in batch.joined[:-1]])

@@ -184,7 +184,7 @@ def lay_out(plan: Sweep, model: NNsight | None) -> tuple[NNsight, str, Grid]:
         raise RecipeError("base: a sweep needs one prompt of tokens.")
     source = ready(model, plan.source, "source") if plan.source is not None else None
     paths = expand_sites(model, plan.sites or plan.step.site, "sites" if plan.sites else "step.site")
-    heads = HeadShape.of(getattr(model._model, "config", None))
+    heads = None if plan.heads is None else HeadShape.of(getattr(model._model, "config", None))
     axes = [
         Axis("site", tuple(paths), tuple(paths)),
         position_axis(plan.positions, base),
