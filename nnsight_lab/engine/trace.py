@@ -17,6 +17,21 @@ from .run import Run
 from .save import with_save
 
 
+def refuse_unready(options: dict[str, Any]) -> None:
+    """Take nnsight's options of `trace` that this version does not carry out yet off a call's keywords.
+
+    A model that swallows any keyword would otherwise run here what was meant to run elsewhere.
+
+    Raises:
+        NotImplementedError: one of them was asked for.
+    """
+    for name in ("remote", "scan", "validate"):
+        if options.pop(name, False):
+            raise NotImplementedError(
+                f"trace({name}=...) is not available in this version of nnsight-lab: leave it out to run the model here."
+            )
+
+
 class StopTrace(BaseException):
     """Raised by `tracer.stop()` to leave the block; caught by the trace that it stops."""
 

@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from ..engine import NNsight, Tracer
+from ..engine.trace import refuse_unready
 from .loading import build_empty, load_config, load_tokenizer, load_weights
 from .prompts import PromptError, prepare
 
@@ -122,7 +123,9 @@ class LanguageModel(NNsight):
 
         Raises:
             PromptError: a prompt without tokens, text without a tokenizer, or something that is no prompt.
+            NotImplementedError: `remote`, `scan` or `validate` was asked for.
         """
+        refuse_unready(keywords)
         if not keywords and (inputs is None or (isinstance(inputs, Mapping) and not inputs)):
             raise PromptError("There is nothing to run: give a prompt, model.trace('The Eiffel Tower is in').")
         self.dispatch()
