@@ -28,7 +28,7 @@ def refuse_unready(options: dict[str, Any]) -> None:
     for name in ("remote", "scan", "validate"):
         if options.pop(name, False):
             raise NotImplementedError(
-                f"trace({name}=...) is not available in this version of nnsight-lab: leave it out to run the model here."
+                f"trace({name}=...) is not available in this version of nnsight-lab: leave it out to run here."
             )
 
 
