@@ -1,0 +1,5 @@
+"""The command line, `nnsight-lab`."""
+
+from .main import main
+
+__all__ = ["main"]
