@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _answer(model, f"with self_act_0 of h[{LAYER}] zeroed", zeroed)
     _answer(model, "with h[2] patched from the source", patched)
     print(f"\nThe query inside h[0].attn's attention, two .source levels deep: shape {list(query.shape)}")
+    print("\nNext: `make lab`, or examples/quickstart.ipynb.")
     return 0
 
 

@@ -4,10 +4,13 @@ The checkpoint is part of the package, so nothing is downloaded and no network i
 float16 to keep the wheel small and read as float32, in which every number of its model card was measured.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
 
 from .training.facts import Fact, all_facts
 
@@ -26,8 +29,21 @@ def load_plain() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
             f"or train it with `python -m nnsight_lab.demo.training.train --out {ATLAS_PATH}`"
         )
     tokenizer = AutoTokenizer.from_pretrained(ATLAS_PATH, local_files_only=True)
-    model = AutoModelForCausalLM.from_pretrained(ATLAS_PATH, dtype=torch.float32, local_files_only=True)
+    with _no_progress_bar():
+        model = AutoModelForCausalLM.from_pretrained(ATLAS_PATH, dtype=torch.float32, local_files_only=True)
     return model.eval(), tokenizer
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Three megabytes are read in a moment; a bar would only be noise."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def facts() -> tuple[Fact, ...]:
