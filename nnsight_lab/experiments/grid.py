@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,10 +10,10 @@ from typing import Any, Literal
 import msgspec
 
 from ..engine import NNsight
-from ..engine.errors import nearest
+from .addresses import is_pattern, matches_name, readings
 from .errors import ScopeError, UnknownSiteError
 from .inputs import Inputs
-from .sites import SitePath, parse_site, source_of
+from .sites import SitePath, expand_modules, parse_site, source_of
 from .steps import AnyStep, Indices, Position
 from .tokens import resolve_indices, resolve_positions
 
@@ -45,20 +44,17 @@ def expand_sites(model: NNsight, pattern: str | Sequence[str], where: str = "sit
     """The sites that a pattern means, in the model's order.
 
     `*` stands for any characters of one name, so that `model.layers.*` are the layers and not what is inside them:
-    `transformer.h.*.mlp.source.self_act_*`.
+    `transformer.h.*.mlp.source.self_act_*`. `2:5` takes members of a list, `transformer.h.2:5` or `transformer.h[2:5]`.
 
     Raises:
         UnknownSiteError: it means none; the nearest names are given.
     """
     if not isinstance(pattern, str):
         return {site: path for one in pattern for site, path in expand_sites(model, one, where).items()}
-    if "*" not in pattern:
-        return {pattern: parse_site(model, pattern, where)}
-    module_part, *labels = re.split(r"\.source\.", pattern)
-    named = dict(model._model.named_modules(remove_duplicate=False))
-    modules = [path for path in named if _match(module_part, path)]
-    if not modules:
-        raise UnknownSiteError(f"{where}: no module is called {module_part!r}.{nearest(module_part, named)}")
+    if not any(is_pattern(name) for name in readings(model._model, model._instruments.label, pattern)[0]):
+        path = parse_site(model, pattern, where)
+        return {str(path): path}
+    modules, labels = expand_modules(model, pattern, where)
     found = {}
     for module in modules:
         for path in _operations(model, SitePath(module), model.get(module), labels):
@@ -69,16 +65,12 @@ def expand_sites(model: NNsight, pattern: str | Sequence[str], where: str = "sit
     return found
 
 
-def _match(pattern: str, path: str) -> bool:
-    return re.fullmatch(re.escape(pattern).replace(r"\*", "[^.]*"), path) is not None
-
-
 def _operations(model: NNsight, path: SitePath, found: Any, labels: Sequence[str]) -> Iterator[SitePath]:
     if not labels:
         yield path
         return
     first, rest = labels[0], labels[1:]
-    names = [name for name in found.source.listing.labels if _match(first, name)] if "*" in first else [first]
+    names = [name for name in found.source.listing.labels if matches_name(first, name)] if "*" in first else [first]
     for name in names:
         inner = SitePath(path.module, (*path.operations, name))
         if rest:

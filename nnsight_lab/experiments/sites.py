@@ -1,12 +1,13 @@
 """Sites by name: `transformer.h.11.mlp.source.self_act_0`.
 
-The dotted path of a module is followed as far as there are children; then `.source.<operation>` as often as it is
-written. Names are checked against the model without a run where its source tells them; what an operation calls may be
+The path of a module is followed as far as there are children; then `.source.<operation>` as often as it is written.
+Names are checked against the model without a run where its source tells them; what an operation calls may be
 known from a run only, and is then checked by the engine when it is called.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -20,11 +21,13 @@ from ..engine import (
     SourceUnavailableError,
     UnknownNameError,
 )
-from ..engine.errors import nearest
 from ..engine.instruments import spell
+from .addresses import first_miss, follow, modules_called, readings, suggestion
 from .errors import UnknownSiteError
 
 _EXTRA = ("op_", "var_", "return_")
+# What is read off a site in a trace, and what a step calls it.
+_VALUES = {"output": "output", "input": "input", "inputs": "input"}
 
 
 class SitePath(Struct, frozen=True):
@@ -46,45 +49,85 @@ def parse_site(model: NNsight, site: str, where: str) -> SitePath:
     """Take a site apart and check its module.
 
     Args:
+        site: as recipes write it, `transformer.h.5.mlp`, or as listings and code do, `model.transformer.h[5].mlp`.
         where: the field, for messages: "steps[0].site".
 
     Raises:
-        UnknownSiteError: no such module, or `.source` without an operation.
+        UnknownSiteError: no such module, `.source` without an operation, or `.output` or `.input` at the end.
     """
-    names = site.split(".") if site else []
-    module: nn.Module = model._model
-    done: list[str] = []
-    while names:
-        child = module._modules.get(names[0])
-        if child is None:
-            break
-        done.append(names.pop(0))
-        module = child
-    path = ".".join(done)
-    if not names:
-        return SitePath(path)
-    if names[0] != "source":
-        here = f"{path!r} ({type(module).__name__})" if path else f"the model ({type(module).__name__})"
-        raise UnknownSiteError(
-            f"{where}: {here} has no submodule {names[0]!r}.{_nearest_module(model, site, names[0], module)}"
-        )
-    if len(names) % 2 or any(name != "source" for name in names[::2]):
-        raise UnknownSiteError(
-            f"{where}: {site!r} is not a site: after a module come pairs of .source and an operation's label, as in "
-            "transformer.h.0.mlp.source.self_act_0."
-        )
-    return SitePath(path, tuple(names[1::2]))
+    meanings = readings(model._model, model._instruments.label, site) if site else ((),)
+    found = [(names, *follow(model._model, names)) for names in meanings]
+    fitting = [
+        SitePath(".".join(done), names[len(done) + 1 :: 2]) for names, done, _ in found if _is_site(names[len(done) :])
+    ]
+    for path in fitting:
+        # A model with a child called like its wrapper: the operation tells which of the two is meant.
+        if len(fitting) == 1 or not path.operations or _lists(model, path):
+            return path
+    if fitting:
+        return fitting[0]
+    names, done, module = max(found, key=lambda reading: len(reading[1]))
+    raise UnknownSiteError(f"{where}: {_wrong(model, site, done, module, names[len(done) :])}")
 
 
-def _nearest_module(model: NNsight, site: str, name: str, module: nn.Module) -> str:
-    path = next(path for path, candidate in model._model.named_modules() if candidate is module)
+def _is_site(rest: Sequence[str]) -> bool:
+    """Whether what follows a module is nothing, or pairs of `source` and a label."""
+    return len(rest) % 2 == 0 and all(name == "source" for name in rest[::2])
+
+
+def _lists(model: NNsight, path: SitePath) -> bool:
     try:
-        if name in model.get(path).source(everything=True).listing.labels:
-            return f" It is an operation of its forward: {path + '.' if path else ''}source.{name}."
+        return path.operations[0] in model.get(path.module).source(everything=True).listing.labels
     except SourceUnavailableError:
-        pass  # without a source there is no operation of this name either
-    children = [key for key, child in module._modules.items() if child is not None]
-    return nearest(name, [*children, "source"]) or nearest(site, (path for path, _ in model._model.named_modules()))
+        return False
+
+
+def _wrong(model: NNsight, site: str, done: Sequence[str], module: nn.Module, rest: Sequence[str]) -> str:
+    """Why a site is none, and what to write."""
+    if rest[-1] in _VALUES and _is_site(rest[:-1]):
+        place = SitePath(".".join(done), tuple(rest[1:-1:2]))
+        return f'{site!r} is not a site but a value of one: write {str(place)!r}, and io="{_VALUES[rest[-1]]}".'
+    if rest[0] != "source":
+        return _no_submodule(model, done, module, rest[0])
+    if len(rest) > 2 and rest[2].isdigit():
+        return f"{site!r} is not a site: one call of an operation is chosen by the step, call={rest[2]}."
+    return (
+        f"{site!r} is not a site: after a module come pairs of .source and an operation's label, as in "
+        "transformer.h.0.mlp.source.self_act_0."
+    )
+
+
+def _no_submodule(model: NNsight, done: Sequence[str], module: nn.Module, name: str) -> str:
+    path = ".".join(done)
+    here = f"{path!r} ({type(module).__name__})" if path else f"the model ({type(module).__name__})"
+    operation = SitePath(path, (name,))
+    hint = f" It is an operation of its forward: {operation}." if _lists(model, operation) else suggestion(module, name)
+    return f"{here} has no submodule {name!r}.{hint}"
+
+
+def expand_modules(model: NNsight, pattern: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The dotted paths of the modules that a pattern means, in the model's order, and the operations in each.
+
+    Raises:
+        UnknownSiteError: it means none; the submodules of the last one found are named.
+    """
+    cuts = []
+    for names in readings(model._model, model._instruments.label, pattern):
+        end = names.index("source") if "source" in names else len(names)
+        cuts.append((names[:end], names[end:]))
+    for names, rest in cuts:
+        found = tuple(".".join(path) for path in modules_called(model._model, names))
+        if found and _is_site(rest):
+            return found, rest[1::2]
+    names, rest = cuts[-1]
+    if (*names, *rest)[-1] in _VALUES:
+        value = pattern.rpartition(".")
+        raise UnknownSiteError(
+            f'{where}: {pattern!r} names values, not sites: write {value[0]!r}, and io="{_VALUES[value[2]]}".'
+        )
+    if not _is_site(rest):
+        raise UnknownSiteError(f"{where}: {_wrong(model, pattern, (), model._model, rest)}")
+    raise UnknownSiteError(f"{where}: {_no_submodule(model, *first_miss(model._model, names))}")
 
 
 def source_of(envoy_or_operation: Any, label: str) -> Any:

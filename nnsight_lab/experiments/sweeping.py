@@ -54,7 +54,7 @@ def run_sweep(
     model, model_line, grid = lay_out(plan, model)
     begun = time.perf_counter()
     indices = list(cells(grid.axes))
-    steps = [cell_step(plan.step, grid.axes, index) for index in indices]
+    steps = [cell_step(grid.step, grid.axes, index) for index in indices]
     device = next((p.device for p in model._model.parameters()), torch.device("cpu"))
     budget = default_budget(device) if memory is None else memory
     with peak_memory(device) as peak:

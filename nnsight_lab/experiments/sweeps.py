@@ -26,7 +26,7 @@ from .models import load_model
 from .recipe import Prompt, Recipe
 from .recipe import _with_path as with_path
 from .scope import HeadShape
-from .sites import SitePath
+from .sites import SitePath, parse_site
 from .steps import AnyStep, Capture, Edit, Patch
 
 if TYPE_CHECKING:
@@ -163,8 +163,9 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A sweep on a model: prompts ready to run, sites taken apart, axes, and the step of every cell."""
+    """A sweep on a model: prompts ready to run, sites taken apart, axes, and the step with its sites as they are."""
 
+    step: AnyStep
     base: Inputs
     source: Inputs | None
     paths: dict[str, SitePath]
@@ -191,6 +192,9 @@ def lay_out(plan: Sweep, model: NNsight | None) -> tuple[NNsight, str, Grid]:
         head_axis(plan.heads, heads.counts[0] if heads is not None else None),
         neuron_axis(plan.neurons),
     ]
-    if isinstance(plan.step, Patch) and plan.step.from_site is not None:
-        paths = paths | expand_sites(model, plan.step.from_site, "step.from_site")
-    return model, model_line, Grid(base, source, paths, tuple(axis for axis in axes if axis is not None))
+    step = plan.step
+    if isinstance(step, Patch) and step.from_site is not None:
+        path = parse_site(model, step.from_site, "step.from_site")
+        step = msgspec.structs.replace(step, from_site=str(path))
+        paths = paths | {str(path): path}
+    return model, model_line, Grid(step, base, source, paths, tuple(axis for axis in axes if axis is not None))
