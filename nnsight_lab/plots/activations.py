@@ -52,8 +52,8 @@ def activation(
             axis as columns; without positions the last two.
         at: entry of each other axis, `{1: 3}`; 0 where left out. `{0: 0}` is the first batch row.
         tokens: texts of the tokens, for a tensor; a result has its own.
-        positions: which axes of the tensor are token positions. By default the axis after the first that has as many
-            entries as there are tokens, or the last two of attention weights `[batch, head, query, key]`.
+        positions: which axes of the tensor are token positions. By default the one after the batch axis that has as
+            many entries as there are tokens; where several have, one must be named.
         trim: share of the cells that have an exact colour. Where the largest of all is more than 1.5 times as far
             out, the colours end there and the colour bar says ≤ and ≥; None never trims.
         limit: the value of the last colour, in place of what the cells say.
@@ -141,12 +141,10 @@ def _positions(shape: Sequence[int], tokens: Sequence[str], positions: int | tup
         return axes
     first = 1 if len(shape) > 2 else 0
     fitting = tuple(axis for axis in range(first, len(shape)) if tokens and shape[axis] == len(tokens))
-    if len(shape) == 4 and fitting == (2, 3):
-        return fitting
     if len(fitting) > 1:
         raise PlotError(
             f"positions: axes {list(fitting)} of {list(shape)} all have as many entries as there are tokens; say which "
-            f"are positions, as in positions={fitting[0]}."
+            f"are positions, as in positions={fitting[0]} or, for attention weights, positions={fitting[-2:]}."
         )
     return fitting
 

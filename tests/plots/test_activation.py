@@ -59,7 +59,10 @@ def test_other_axes_are_chosen_by_entry():
 
 def test_both_axes_of_attention_weights_are_positions():
     weights = torch.rand(1, 3, 5, 5)
-    figure = plots.activation(result(activations={"w": weights}), at={1: 2})
+    kept = result(activations={"w": weights})
+    with pytest.raises(PlotError, match=r"for attention weights, positions=\(2, 3\)"):
+        plots.activation(kept)
+    figure = plots.activation(kept, at={1: 2}, positions=(2, 3))
     assert list(figure.data[0].x) == list(figure.data[0].y) == SHOWN
     assert np.array_equal(numbers(figure), weights[0, 2].double().numpy())
 
