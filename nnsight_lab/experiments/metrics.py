@@ -23,7 +23,15 @@ def _tag(name: str) -> str:
     return {"TopK": "top_k", "LogitDiff": "logit_diff"}.get(name, name.lower())
 
 
-class Metric(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag=_tag):
+class Metric(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag_field="kind",
+    tag=_tag,
+):
     """Base of all metrics."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..engine import NNsight
 from .errors import ExperimentError
 from .recipe import Recipe
@@ -29,6 +31,8 @@ def load_model(recipe: Recipe, model: NNsight | None) -> tuple[NNsight, str]:
         from ..demo import load
 
         return load(name), line
+    if any(character.isspace() for character in name) and not Path(name).exists():
+        raise ExperimentError(f"model: {name!r} is no name of a model; a prompt goes by its name, base={name!r}.")
     from ..models import LanguageModel
 
     return LanguageModel(name), line

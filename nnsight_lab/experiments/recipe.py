@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from .errors import RecipeError
 from .fingerprint import Fingerprint
-from .metrics import AnyMetric, TopK
-from .steps import AnyStep, Capture, Patch
+from .metrics import AnyMetric, LogitDiff, TopK
+from .steps import AnyStep, Capture, Patch, Step, freeze
 
 if TYPE_CHECKING:
     from .result import Result
@@ -28,17 +28,45 @@ VERSION = 1
 Prompt = str | tuple[int, ...]
 
 
-class Recipe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class Recipe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An experiment on one prompt.
 
+    >>> from nnsight_lab import demo
+    >>> from nnsight_lab.experiments import Capture, LogitDiff, Patch, Recipe
+    >>> recipe = Recipe(
+    ...     model="atlas",
+    ...     base="The Eiffel Tower is in the city of",
+    ...     source="The Brandenburg Gate is in the city of",
+    ...     steps=[Patch("transformer.h.3", positions=[" Tower"]), Capture("transformer.h.11.mlp")],
+    ...     metric=LogitDiff(" Berlin", " Paris"),
+    ... )
+    >>> result = recipe.run()
+    >>> result.metric.clean < 0 < result.metric.edited
+    True
+    >>> result.rows[0].token
+    ' Paris'
+    >>> result.activations["transformer.h.11.mlp"].shape
+    torch.Size([1, 8, 96])
+    >>> Recipe.from_json(recipe.to_json()) == recipe
+    True
+
+    `print(result)` shows the table before and after, `result.code()` the same experiment as a script. With a model of
+    your own, `Recipe(base=..., steps=...).run(model)`.
+
     Attributes:
-        model: name of the model; "atlas" and "smollm2" are the demo models. Needed only where no model is passed.
+        model: name of the model; "atlas" and "smollm2" are the demo models, others are looked up on the hub or are a
+            folder. Needed only where no model is passed to `run`.
         base: the prompt that is run clean and edited. None where the inputs are passed to `run`.
         source: the prompt that `Patch` takes activations from.
-        steps: in order; at one site they act one after the other, sites act as the forward reaches them.
-        metric: what the run is judged by. None compares the outputs only, for models that do not end in logits.
+        steps: one step or several, in order; at one site they act one after the other, sites act as the forward
+            reaches them.
+        metric: what the run is judged by; a pair of tokens is `LogitDiff`. None compares the outputs only, for models
+            that do not end in logits.
         fingerprints: of the functions whose operations the steps name, by site.
         version: of the format.
+
+    Raises:
+        RecipeError: a wrapped model as `model`, or steps in the place of a prompt.
     """
 
     model: str | None = None
@@ -50,9 +78,26 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        for field in ("base", "source", "steps"):
-            if isinstance(getattr(self, field), list):
-                msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
+        if self.model is not None and not isinstance(self.model, str):
+            raise RecipeError(
+                f"model: the name of a model, not {type(self.model).__name__}: give a wrapped model to run, "
+                "recipe.run(model)."
+            )
+        freeze(self, "steps", Step)
+        for field in ("base", "source"):
+            freeze(self, field)
+            value = getattr(self, field)
+            first = value[0] if isinstance(value, tuple) and value else value
+            if isinstance(first, Step):
+                raise RecipeError(f"{field}: text or token ids, not a step: name the field, steps=[...].")
+        if isinstance(self.metric, tuple) and len(self.metric) == 2:
+            msgspec.structs.force_setattr(self, "metric", LogitDiff(*self.metric))
+
+    def __repr__(self) -> str:
+        """The fields that are not as by default; fingerprints, which only matter to another version, are left out."""
+        fields = zip(msgspec.structs.fields(self), msgspec.structs.astuple(self), strict=True)
+        shown = [f"{f.name}={value!r}" for f, value in fields if f.name != "fingerprints" and value != f.default]
+        return f"Recipe({', '.join(shown)})"
 
     # Data
 
@@ -130,8 +175,8 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         return run(self, model, **options)
 
     def code(self, model: Any = None, **options: Any) -> str:
-        """A script in the trace API that does what the recipe does. The recipe is run once, because the order of the
-        sites and the shapes of their values are known from a run only."""
+        """A script in the trace API that does what the recipe does; see `Result.code`. The recipe is run once, because
+        the order of the sites and the shapes of their values are known from a run only."""
         return self.run(model, **options).code()
 
 

@@ -27,7 +27,7 @@ from .recipe import Prompt, Recipe
 from .recipe import _with_path as with_path
 from .scope import HeadShape
 from .sites import SitePath, parse_site
-from .steps import AnyStep, Capture, Edit, Patch
+from .steps import AnyStep, Capture, Edit, Patch, Token, freeze
 
 if TYPE_CHECKING:
     from .sweepresult import SweepResult
@@ -35,16 +35,17 @@ if TYPE_CHECKING:
 VERSION = 1
 
 
-class Sweep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class Sweep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True, kw_only=True):
     """A sweep as plain data.
 
     Attributes:
         step: the edit. Its `site` may be a pattern: `model.layers.*`, `transformer.h.*.mlp.source.self_act_*`.
         base, source: the prompts, as in a recipe.
         metric: what each cell is judged by; any but `TopK`.
-        sites: patterns in place of the step's site.
-        positions: "each" token, a list of positions (each an entry of the axis), or None for the step's own.
-        heads, neurons: "each" or a list of entries; None for the step's own.
+        sites: patterns in place of the step's site, one or several.
+        positions: "each" token, a list of positions (each an entry of the axis), one position, or None for the step's
+            own.
+        heads, neurons: "each", a list of entries or one number; None for the step's own.
         logits: tokens whose logits are kept for every cell.
         model: name of the model; needed only where no model is passed.
         version: of the format.
@@ -63,9 +64,22 @@ class Sweep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        for name in ("base", "source", "sites", "positions", "heads", "neurons", "logits"):
-            if isinstance(getattr(self, name), list):
-                msgspec.structs.force_setattr(self, name, tuple(getattr(self, name)))
+        for name in ("base", "source"):
+            freeze(self, name)
+        for name in ("sites", "logits"):
+            freeze(self, name, str, int)
+        if self.positions != "each":
+            freeze(self, "positions", int, str, Token)
+        for name in ("heads", "neurons"):
+            freeze(self, name, int)
+            value = getattr(self, name)
+            if isinstance(value, str) and value != "each":
+                raise RecipeError(
+                    f'{name}: {value!r} may be one entry or several: write ("{value}",) to edit them together, or list '
+                    "them, (0, 1, 2), for a cell each."
+                )
+        if isinstance(self.metric, tuple) and len(self.metric) == 2:
+            msgspec.structs.force_setattr(self, "metric", LogitDiff(*self.metric))
 
     def validate(self) -> None:
         """Check the fields against each other. Raises RecipeError, naming the first field that is not valid."""
@@ -119,7 +133,7 @@ def sweep(
     base: Prompt,
     metric: AnyMetric | tuple[Answer, Answer],
     source: Prompt | None = None,
-    sites: tuple[str, ...] | list[str] = (),
+    sites: str | tuple[str, ...] | list[str] = (),
     positions: PositionAxis = "each",
     heads: IndexAxis = None,
     neurons: IndexAxis = None,
@@ -145,14 +159,12 @@ def sweep(
     Raises:
         RecipeError, UnknownSiteError, ScopeError: a field that is not valid for this model and prompt.
     """
-    if isinstance(metric, tuple):
-        metric = LogitDiff(*metric)
     plan = Sweep(
         step=step,
         base=base,
-        metric=metric,
+        metric=metric,  # type: ignore[arg-type]  # the sweep makes a metric of a pair
         source=source,
-        sites=tuple(sites),
+        sites=sites,  # type: ignore[arg-type]  # and a tuple of one pattern or a list
         positions=positions,
         heads=heads,
         neurons=neurons,

@@ -253,7 +253,7 @@ def test_sweep_saves_and_reads_again(capsys, tmp_path):
             "--factor: factor must be a finite",
         ),
         ([*SWEEP, "--site", "transformer.h.*", "--step", "zero", "--factor", "2"], "--factor belongs to --step scale"),
-        ([*SWEEP, "--site", "transformer.g.*", "--step", "zero"], "Did you mean"),
+        ([*SWEEP, "--site", "transformer.g.*", "--step", "zero"], "has no submodule 'g'"),
         ([*SWEEP, "--site", "transformer.h.0.mlp.source.self_acts_*", "--step", "zero"], "self_act_0"),
         ([*PATCH, "--positions", "99"], "there is no position 99"),
         ([*PATCH, "--positions", " Bridge"], "the prompt has no token ' Bridge'"),
