@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from .threadstate import Alternation
+from .errors import TraceStateError
+from .threadstate import Alternation, capture
 
 if TYPE_CHECKING:
     from .run import Run
@@ -50,7 +51,8 @@ class _Idle(threading.local):
 
 _idle = _Idle()
 
-_CUSHION = (operator.call,) * 48  # each is at least two C frames
+_call: Callable[..., Any] = operator.call
+_CUSHION = (_call,) * 48  # each is at least two C frames
 
 
 def _serve() -> None:
@@ -61,9 +63,11 @@ def _serve() -> None:
         task, me.task = me.task, None
         if task is not None:
             try:
-                me.result = operator.call(*_CUSHION, task)
+                me.result = _call(*_CUSHION, task)
             except Unwind:
                 pass
+            except GreenletExit:  # nobody holds this greenlet any more
+                return
             except BaseException as error:
                 me.failure = error
             task = None
@@ -79,13 +83,14 @@ class Coroutine:
         call: runs the model; takes no arguments.
     """
 
-    __slots__ = ("_call", "_context", "_greenlet", "_run", "_turns")
+    __slots__ = ("_call", "_context", "_greenlet", "_run", "_thread", "_turns")
 
     def __init__(self, run: Run, call: Callable[[], Any]) -> None:
         self._run = run
         self._call = call
         self._context: contextvars.Context | None = contextvars.copy_context()
         self._turns = Alternation()
+        self._thread = threading.get_ident()
         self._greenlet: ModelGreenlet | None = None
 
     @property
@@ -112,6 +117,8 @@ class Coroutine:
         """Let the model run until it hands the turn back (None) or ends (what it returned, or raises)."""
         model = self._greenlet
         if model is None:
+            if threading.get_ident() != self._thread:
+                raise _elsewhere()
             idle = _idle.greenlets
             model = self._greenlet = idle.pop() if idle else ModelGreenlet(_serve)
             model.nnsight_run = self._run
@@ -128,12 +135,20 @@ class Coroutine:
 
     def _turn(self, model: ModelGreenlet, switch: Callable[[], Any]) -> Any:
         turns = self._turns
-        model.parent = getcurrent()
-        body = turns.to_model()
         try:
+            model.parent = getcurrent()
+        except ValueError:
+            raise _elsewhere() from None
+        body = capture()
+        try:
+            turns.to_model(body)
             switch()
         finally:
-            turns.to_body(body)
+            try:
+                turns.to_body(body)
+            except BaseException:  # an interrupt on the way
+                turns.to_body(body)
+                raise
         if model.nnsight_run is not None:
             return None
         # The call has ended: its greenlet is free for another.
@@ -141,7 +156,8 @@ class Coroutine:
         model.gr_context = None
         result, model.result = model.result, None
         error, model.failure = model.failure, None
-        _idle.greenlets.append(model)
+        if not model.dead:  # as it is after an interrupt between two calls
+            _idle.greenlets.append(model)
         if error is not None:
             try:
                 raise error
@@ -154,6 +170,13 @@ class Coroutine:
         self._turns.end()
         self._greenlet = None
         self._context = None
+
+
+def _elsewhere() -> TraceStateError:
+    return TraceStateError(
+        "This trace was opened in another thread. A model runs in the thread of the `with` block: read and "
+        "assign its sites there (not in asyncio.to_thread or an executor), or open a trace in each thread."
+    )
 
 
 def hand_back() -> None:

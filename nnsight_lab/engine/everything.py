@@ -7,7 +7,8 @@ order; an augmented assignment to `a[i]` holds `a` and `i` in names that are del
 
 A name bound by unpacking, `for`, `with` or a chained assignment is passed through its site right after: `x =
 gates[5](identity, x)`. In a comprehension a clause does the same: `for x in xs for x in (gates[5](identity, x),)`.
-Names bound by `import`, `except ... as`, `match` patterns and `def` are no sites.
+Names bound by `import`, `except ... as`, `match` patterns and `def` are no sites. Nor are those that a class body
+binds by unpacking and the like: a class may refuse to have a name bound twice, as enumerations do.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class EverythingWalker(Walker):
     def __init__(self, first_line: int) -> None:
         super().__init__(first_line)
         self._temporaries = 0
+        self._in_class = False
         self._further = Counter[str]()
 
     def walk(self, node: FunctionNode) -> None:
@@ -94,6 +96,8 @@ class EverythingWalker(Walker):
 
     def _rebind(self, *targets: ast.expr) -> list[ast.stmt]:
         """Statements that pass each name bound by `targets` through a site of its own."""
+        if self._in_class:
+            return []
         return [
             located(
                 ast.Assign(
@@ -105,6 +109,22 @@ class EverythingWalker(Walker):
             for target in targets
             for name in _names(target)
         ]
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        outer, self._in_class = self._in_class, True
+        try:
+            return super().visit_ClassDef(node)
+        finally:
+            self._in_class = outer
+
+    def visit_FunctionDef(self, node: FunctionNode) -> ast.stmt:
+        outer, self._in_class = self._in_class, False
+        try:
+            return super().visit_FunctionDef(node)
+        finally:
+            self._in_class = outer
+
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)

@@ -17,7 +17,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable
-from types import FunctionType, GeneratorType, MethodType
+from types import BuiltinMethodType, FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,6 +34,9 @@ Call = Callable[..., Any]
 
 _FUNCTIONALS = frozenset({"torch.nn.functional", "torch.functional"})
 _STEPPABLE = (FunctionType, MethodType, functools.partial)
+_CALL = "__call__"
+_IN_PYTHON = frozenset({*_STEPPABLE, type(functools.cache(lambda: None))})
+_RUN_THROUGH = (*_IN_PYTHON, GeneratorType, map, filter)
 
 
 def _observed(point: Point) -> Call:
@@ -64,18 +67,20 @@ def _in_frame(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
 def _may_pause(callee: Any, args: tuple[Any, ...]) -> bool:
     """Whether the model could pause inside the call while nobody observes it: whether it may call modules.
 
-    So may a Python function, an autograd function, and whatever is given a generator or a function (`sum`, `map`).
-    Calls of modules are left out: the value of one in flight is taken at the module itself.
+    So may a Python function, an autograd function, an object whose class makes it callable in Python, and whatever is
+    given something to call or to run through (`sum`, `reduce`). Calls of modules are left out: the value of one in
+    flight is taken at the module itself.
     """
     kind = type(callee)
-    if kind is FunctionType or kind is functools.partial:
+    if kind in _IN_PYTHON:
         return True
-    owner = getattr(callee, "__self__", None)
-    if kind is MethodType:
-        return isinstance(owner, (nn.Module, type))
-    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+    if kind is BuiltinMethodType:
+        owner = callee.__self__
+        if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+            return True
+    elif not isinstance(callee, nn.Module) and isinstance(getattr(kind, _CALL, None), FunctionType):
         return True
-    return any(isinstance(argument, (GeneratorType, FunctionType)) for argument in args)
+    return any(isinstance(argument, _RUN_THROUGH) for argument in args)
 
 
 class Gate:

@@ -8,9 +8,12 @@ observing a forward again costs no more than observing its module.
 
 from __future__ import annotations
 
+import copy
+import functools
 import threading
 import weakref
 from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from greenlet import getcurrent
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 _ABSENT: Any = object()
 _slots: weakref.WeakValueDictionary[int, ForwardSlot] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = threading.RLock()  # a trace that the garbage collector ends may come in between
 
 
 def forward_name(module: nn.Module) -> str:
@@ -47,6 +50,17 @@ def same_basis(old: tuple[Any, Any, Any], new: tuple[Any, Any, Any]) -> bool:
     return old[0] is new[0] and old[1] is new[1] and old[2] is new[2]
 
 
+class _Dispatcher(functools.partial[Any]):
+    """What stands in a forward's place while it is observed. A copy or pickle of the module gets the original."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copy.deepcopy(self.func.__wrapped__, memo)  # type: ignore[attr-defined]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        original = self.func.__wrapped__  # type: ignore[attr-defined]
+        return original.__reduce__() if isinstance(original, MethodType) else (copy.copy, (original,))
+
+
 class ForwardSlot:
     """The place of one module's forward, shared by all runs that observe it."""
 
@@ -59,7 +73,7 @@ class ForwardSlot:
         self.original: Callable[..., Any] | None = None
         self.previous: Any = _ABSENT
         self.spare: dict[bool, Twin] = {}
-        self._dispatch: Callable[..., Any] | None = None
+        self._dispatch: _Dispatcher | None = None
 
     def basis(self) -> tuple[Any, Any, Any]:
         """What the module's forward is made of; it changes when the forward is another."""
@@ -75,27 +89,39 @@ class ForwardSlot:
         forward: Callable[..., Any] = getattr(self.module, forward_name(self.module))
         return forward
 
-    def attach(self) -> None:
-        with _lock:
-            if self.users == 0:
-                own = self.module.__dict__
-                self.name = forward_name(self.module)
-                self.previous = own.get(self.name, _ABSENT)
-                self.original = getattr(self.module, self.name)
-                own[self.name] = self._dispatcher()
-            self.users += 1
+    # In `attach` and `detach` what belongs together is done without a call in between: interrupts come after calls.
 
-    def detach(self) -> None:
+    def attach(self, forwards: dict[nn.Module, Twin], twin: Twin) -> None:
+        """Let `twin` be the forward of the run that keeps its forwards in `forwards`."""
         with _lock:
+            module = self.module
+            new = module not in forwards
+            if self.users == 0:
+                own = module.__dict__
+                name = forward_name(module)
+                previous = own.get(name, _ABSENT)
+                original = getattr(module, name)
+                dispatcher = self._dispatcher(original)
+                self.name, self.previous, self.original = name, previous, original
+                own[name] = dispatcher
+            self.users += new
+            forwards[module] = twin
+
+    def detach(self, forwards: dict[nn.Module, Twin]) -> Twin:
+        """Undo `attach`; returns the twin, for `give_back`."""
+        with _lock:
+            module, own = self.module, self.module.__dict__
+            twin = forwards[module]
+            del forwards[module]
             self.users -= 1
             if self.users == 0:
-                own = self.module.__dict__
-                if self.previous is _ABSENT:
-                    own.pop(self.name, None)
-                else:
+                if self.previous is not _ABSENT:
                     own[self.name] = self.previous
+                elif self.name in own:
+                    del own[self.name]
                 self.previous = _ABSENT
                 self.original = None
+        return twin
 
     def take(self, everything: bool) -> Twin:
         """A twin of the forward for one run's use. Raises SourceUnavailableError."""
@@ -111,20 +137,19 @@ class ForwardSlot:
         twin.gate.reset()
         self.spare[twin.gate.rewritten.listing.everything] = twin
 
-    def _dispatcher(self) -> Callable[..., Any]:
-        original = self.original
+    def _dispatcher(self, original: Callable[..., Any]) -> Callable[..., Any]:
         key = self.module
-        if self._dispatch is not None and self._dispatch.__wrapped__ == original:  # type: ignore[attr-defined]
+        if self._dispatch is not None and self._dispatch.func.__wrapped__ == original:  # type: ignore[attr-defined]
             return self._dispatch
 
         def forward(*args: Any, **kwargs: Any) -> Any:
             run: Run | None = getattr(getcurrent(), "nnsight_run", None)
             twin = None if run is None else run.forwards.get(key)
-            return (original if twin is None else twin.forward)(*args, **kwargs)  # type: ignore[misc]
+            return (original if twin is None else twin.forward)(*args, **kwargs)
 
         forward.__wrapped__ = original  # type: ignore[attr-defined]  # signatures are read from it
-        self._dispatch = forward
-        return forward
+        self._dispatch = _Dispatcher(forward)
+        return self._dispatch
 
 
 def slot_of(module: nn.Module) -> ForwardSlot:

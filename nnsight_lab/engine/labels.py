@@ -208,3 +208,10 @@ class Walker(ast.NodeTransformer):
         return node
 
     visit_AsyncFor = visit_For
+
+    def visit_MatchValue(self, node: ast.MatchValue) -> ast.pattern:
+        return node  # a literal or a dotted name; `1 + 2j` is no operator here
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.pattern:
+        node.patterns = [self.visit(pattern) for pattern in node.patterns]
+        return node

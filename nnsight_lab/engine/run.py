@@ -61,8 +61,8 @@ class Run:
         self.failure: TraceError | None = None
         self.error: str | None = None
         self._model: Coroutine | None = None
-        self._taps: list[Tap] = []
-        self._before: dict[Tap, int] = {}
+        self.taps: list[Tap] = []
+        self.before: dict[Tap, int] = {}
         self.block: tuple[int, CodeType] | None = None
 
     def open(self, block: FrameType) -> None:
@@ -170,14 +170,13 @@ class Run:
             if tap not in observed:
                 if tap not in self.instruments.tap_set:
                     self.instruments.refresh()  # the tree has changed since it was last walked
-                    self._attach([tap])
-                observed[tap] = tap.calls() - self._before.get(tap, 0) if self._started else 0
-                observe(tap)
+                    attach(self, [tap])
+                observe(self, tap, tap.calls() - self.before.get(tap, 0) if self._started else 0)
 
     def calls_of(self, tap: Tap) -> int:
         """How often the tapped module was called in this run."""
         found = self.observed.get(tap)
-        return tap.calls() - self._before.get(tap, 0) if found is None else found
+        return tap.calls() - self.before.get(tap, 0) if found is None else found
 
     def paused_frame(self) -> FrameType | None:
         """The innermost frame of the model where it stands paused."""
@@ -195,7 +194,7 @@ class Run:
     @contextmanager
     def uncounted(self, module: nn.Module) -> Iterator[None]:
         """Calls that the body makes itself are none of the run's."""
-        taps = [tap_of(part) for part in module.modules()] if self._taps else []
+        taps = [tap_of(part) for part in module.modules()] if self.taps else []
         before = [tap.calls() for tap in taps]
         disturbed = self.disturbed
         try:
@@ -203,7 +202,7 @@ class Run:
         finally:
             self.disturbed = disturbed
             for tap, count in zip(taps, before, strict=True):
-                self._before[tap] = self._before.get(tap, 0) + tap.calls() - count
+                self.before[tap] = self.before.get(tap, 0) + tap.calls() - count
 
     def module_table(self, module: nn.Module, address: str, everything: bool = False) -> OperationTable:
         """The table of `module`'s forward, observed from its next call on.
@@ -227,23 +226,17 @@ class Run:
             twin = slot.take(everything)
             table.bind(twin.gate)
             old = self.forwards.get(module)
-            if old is None:
-                slot.attach()
-            else:
+            slot.attach(self.forwards, twin)
+            if old is not None:
                 slot.give_back(old)
-            self.forwards[module] = twin
             self.tables[module] = table
         return table
 
     def ensure_taps(self) -> None:
-        if not self._taps:
-            self._attach(self.instruments.taps())
+        if not self.taps:
+            attach(self, self.instruments.taps())
             for module, (address, everything) in self.instruments.touched.items():
                 self.module_table(module, address, everything)
-
-    def _attach(self, taps: list[Tap]) -> None:
-        self._before.update(attach(self, taps))
-        self._taps.extend(taps)
 
     def stop(self) -> None:
         """Take the model down where it stands."""
@@ -267,18 +260,20 @@ class Run:
         if self.closed:
             return
         try:
+            self._close()
+        except BaseException:
+            self._close()  # an interrupt may have come at any point of it; what is done is not done again
+            raise
+
+    def _close(self) -> None:
+        try:
             self.stop()
         finally:
-            self.closed = True
-            if self._taps:
-                detach(self, self._taps, self.observed)
-                self._taps = []
-                self.observed = {}
-            for module, twin in self.forwards.items():
+            detach(self)
+            for module in tuple(self.forwards):
                 slot = self.instruments.slot(module)
-                slot.detach()
+                twin = slot.detach(self.forwards)
                 slot.give_back(twin)
-            self.forwards.clear()
             for table in self.tables.values():
                 table.clear()
             self.tables.clear()
@@ -290,6 +285,7 @@ class Run:
                 self._model.release()
                 self._model = None
             openruns.leave(self)
+            self.closed = True
 
     @property
     def _started(self) -> bool:

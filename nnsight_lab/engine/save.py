@@ -35,7 +35,7 @@ def _save_method(self: T) -> T:
 def _mount(kind: type) -> None:
     """Give `kind` a `.save()`. Types written in C take no attributes from Python, so their dictionary is reached by
     way of the garbage collector."""
-    if kind is object or hasattr(kind, "save"):
+    if kind is object or issubclass(kind, type) or hasattr(kind, "save"):
         return
     try:
         kind.save = _save_method  # type: ignore[attr-defined]
@@ -47,7 +47,7 @@ def _mount(kind: type) -> None:
 
 def with_save(value: Any) -> Any:
     """`value` itself, after making sure that `value.save()` works."""
-    if not isinstance(value, torch.Tensor) and not hasattr(value, "save"):
+    if not isinstance(value, torch.Tensor) and not hasattr(type(value), "save"):
         for kind in _BUILTINS:
             _mount(kind)
         _mount(type(value))

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r"[A-Za-z_]\w*_\d+")
 
 
+def _is_protocol(name: str) -> bool:
+    """Whether Python itself asks for `name`. Labels end with a number: `super().__init__()` is `__init___0`."""
+    return name.startswith("__") and name.endswith("__")
+
+
 def _local_names(code: CodeType) -> set[str]:
     """Every name that is not looked up globally somewhere in a function or in one that it defines."""
     names = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
@@ -82,7 +87,7 @@ class Source:
             raise unknown_operation(label, found, self._address)
 
     def __getattr__(self, label: str) -> OperationSite:
-        if label.startswith("__") or label in (
+        if _is_protocol(label) or label in (
             "_repr_html_",
             "_ipython_display_",
             "_ipython_canary_method_should_not_exist_",
@@ -154,7 +159,7 @@ class ModuleSource(Source):
         return run.module_table(self._owner._module, self._address, self._everything)
 
     def __getattr__(self, label: str) -> OperationSite:
-        if label.startswith("__"):
+        if _is_protocol(label):
             raise AttributeError(label)
         self._rewritten()  # forgets the sites of a forward that is no more
         site = self._sites.get(label)

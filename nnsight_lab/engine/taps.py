@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SLOT = "_compiled_call_impl"
 _registry: weakref.WeakValueDictionary[int, Tap] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = threading.RLock()  # a trace that the garbage collector ends may come in between
 _open: list[Run] = []
 
 
@@ -99,52 +99,69 @@ def tap_of(module: nn.Module) -> Tap:
     return tap
 
 
-def attach(run: Run, taps: Iterable[Tap]) -> dict[Tap, int]:
-    """Let the taps count for `run`. Returns the counts so far of those that were counting already."""
-    before: dict[Tap, int] = {}
+def attach(run: Run, taps: list[Tap]) -> None:
+    """Let the taps count for `run`; the counts so far of those that were counting already go to `run.before`."""
+    done = 0
     with _lock:
-        if run not in _open:
-            _open.append(run)
-        for tap in taps:
-            users = tap.users
-            tap.users = users + 1
-            if users:
-                before[tap] = tap.calls()
-                continue
-            counter = tap.counter
-            previous = tap.own.setdefault(_SLOT, counter)
-            if previous is counter:
-                counter.cache_clear()
-            else:
-                if previous is not None:  # a module compiled on its own: its compiled call is what is counted
-                    tap.previous = previous
-                    tap.counter = _counting(previous)
-                tap.own[_SLOT] = tap.counter
-    return before
+        try:
+            if run not in _open:
+                _open.append(run)
+            for tap in taps:
+                users = tap.users
+                tap.users = users + 1
+                done += 1
+                if users:
+                    run.before[tap] = tap.calls()
+                    continue
+                counter = tap.counter
+                previous = tap.own.setdefault(_SLOT, counter)
+                if previous is counter:
+                    counter.cache_clear()
+                else:
+                    if previous is not None:  # a module compiled on its own: its compiled call is what is counted
+                        tap.previous = previous
+                        tap.counter = _counting(previous)
+                    tap.own[_SLOT] = tap.counter
+        finally:
+            run.taps += taps[:done]
 
 
-def observe(tap: Tap) -> None:
-    """Let an attached tap see its module's calls."""
+def observe(run: Run, tap: Tap, count: int) -> None:
+    """Let an attached tap see its module's calls, of which `run` has had `count` so far."""
     with _lock:
         tap.observers += 1
         tap.own[_SLOT] = tap.enter
+        run.observed[tap] = count
 
 
-def detach(run: Run, taps: Iterable[Tap], observed: Iterable[Tap]) -> None:
-    """Undo `attach` and `observe` for `run`."""
+def detach(run: Run) -> None:
+    """Undo `attach` and `observe` for `run`.
+
+    An interrupt in here is raised at the end: until then the loops go on where it met them. Python lets one in after
+    calls and at the ends of loops only, so what a turn of a loop does without a call is done as a whole.
+    """
     with _lock:
-        for tap in observed:
-            tap.observers -= 1
-            if not tap.observers:
-                tap.own[_SLOT] = tap.counter
-        for tap in taps:
-            users = tap.users = tap.users - 1
-            if not users:
-                if tap.previous is None:
-                    del tap.own[_SLOT]
-                else:
-                    tap.own[_SLOT] = tap.previous
-                    tap.previous = None
-                    tap.counter = _counting(tap.module._call_impl)
-        if run in _open:
-            _open.remove(run)
+        observed, taps = iter(run.observed), iter(run.taps)
+        run.observed, run.taps = {}, []
+        interrupt: BaseException | None = None
+        while True:
+            try:
+                for tap in observed:
+                    tap.observers -= 1
+                    if not tap.observers:
+                        tap.own[_SLOT] = tap.counter
+                for tap in taps:
+                    users = tap.users = tap.users - 1
+                    if not users and tap.previous is None:
+                        del tap.own[_SLOT]
+                    elif not users:
+                        tap.own[_SLOT] = tap.previous
+                        tap.previous = None
+                        tap.counter = _counting(tap.module._call_impl)
+                if run in _open:
+                    _open.remove(run)
+                break
+            except BaseException as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt

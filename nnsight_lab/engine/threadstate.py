@@ -131,12 +131,10 @@ class Alternation:
         """Whether gradients are recorded on the model's side."""
         return self.model[0]
 
-    def to_model(self) -> ThreadState:
-        """Put the model's switches in place; returns the body's, for `to_body`."""
-        body = capture()
+    def to_model(self, body: ThreadState) -> None:
+        """Put the model's switches in place of the body's, which hold now."""
         if self._guards or body != self.model:
             self._put(body, self.model)
-        return body
 
     def to_body(self, body: ThreadState) -> None:
         """Note the model's switches and put the body's in place."""

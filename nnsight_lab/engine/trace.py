@@ -51,8 +51,12 @@ class Tracer:
         if self._state != "new":
             raise TraceStateError("This trace has been used already. Call .trace(...) again for another run.")
         self._state = "open"
-        self._run.open(_block_frame())
-        return self
+        try:
+            self._run.open(_block_frame())
+            return self
+        except BaseException:  # an interrupt: `__exit__` will not be called
+            self._run.close()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -65,6 +69,7 @@ class Tracer:
             try:
                 self._run.close()
             except BaseException as later:
+                self._run.close()  # for an interrupt that came before it began
                 _chain(later, error)
                 raise
         return isinstance(error, StopTrace) and error.tracer is self
