@@ -1,6 +1,6 @@
 """The heatmap that all grids are drawn with.
 
-Two layers: the numbers, and over them the cells that are no finite number, each kind in a colour of its own with its
+Layers: the numbers, and over them one for each kind of cell that is no finite number, in a colour of its own with its
 sign written in the cell where there is room, so that a NaN is never mistaken for a zero. The first layer holds the
 exact values, and the colours alone are trimmed: hovering always tells the true number.
 """
@@ -56,7 +56,7 @@ class Grid:
         rows, columns: texts of the axes.
         quantity: what the numbers are, with the unit: the colour bar's title.
         missing: `[row, column]`, cells that were never computed; None where all were.
-        written: `[row, column]`, texts to write into the cells.
+        written: `[row, column]`, texts to write into the cells that hold a finite number.
         hover: `[row, column]`, further lines for hovering, in plotly's markup.
     """
 
@@ -100,15 +100,15 @@ def odd_note(kinds: dict[str, np.ndarray]) -> str:
 
 
 def layers(grid: Grid, span: Range, theme: Theme, signed: bool = True, colorbar: bool = True) -> list[go.Heatmap]:
-    """The traces of a grid: the numbers and, where there are any, the cells that are none."""
+    """The traces of a grid: "numbers", then one called "NaN", "+∞", "−∞" or "not computed" for each kind there is."""
     import plotly.graph_objects as go
 
     kinds = odd_cells(grid)
     x = grid.columns.coordinates(grid.values.shape[1])
     y = grid.rows.coordinates(grid.values.shape[0])
-    odd = np.zeros(grid.values.shape, dtype=bool)
+    values = grid.values
     for mask in kinds.values():
-        odd |= mask
+        values = np.where(mask, np.nan, values)
     places, texts = span.ticks
     where = f"{grid.rows.title} %{{y}}<br>{grid.columns.title} %{{x}}<br>"
     extra = "<br>%{customdata}" if grid.hover is not None else ""
@@ -116,7 +116,7 @@ def layers(grid: Grid, span: Range, theme: Theme, signed: bool = True, colorbar:
     drawn = [
         go.Heatmap(
             **shared,
-            z=np.where(odd, np.nan, grid.values),
+            z=_compact(values),
             zmin=span.low,
             zmax=span.high,
             zmid=0 if signed else None,
@@ -129,7 +129,7 @@ def layers(grid: Grid, span: Range, theme: Theme, signed: bool = True, colorbar:
                 "thickness": 14,
                 "outlinewidth": 0,
             },
-            text=grid.written,
+            text=None if grid.written is None else np.where(np.isnan(values), "", np.asarray(grid.written)),
             texttemplate="%{text}" if grid.written is not None else None,
             textfont={"size": 11} if grid.written is not None else None,
             hoverongaps=False,
@@ -137,44 +137,38 @@ def layers(grid: Grid, span: Range, theme: Theme, signed: bool = True, colorbar:
             name="numbers",
         )
     ]
-    if kinds:
-        drawn.append(_odd_layer(grid, kinds, theme, shared, where + "<b>%{text}</b>" + extra))
-    return drawn
-
-
-def _odd_layer(
-    grid: Grid, kinds: dict[str, np.ndarray], theme: Theme, shared: dict[str, Any], hover: str
-) -> go.Heatmap:
-    import plotly.graph_objects as go
-
     colors = {
         "NaN": theme.nan,
         "+∞": theme.positive_infinity,
         "\u2212∞": theme.negative_infinity,
         _MISSING: theme.missing,
     }
-    codes = np.full(grid.values.shape, np.nan)
-    text = np.full(grid.values.shape, "", dtype=object)
-    for number, name in enumerate(colors):
-        if name in kinds:
-            codes[kinds[name]] = number
-            text[kinds[name]] = name
-    steps = [
-        [end, color] for i, color in enumerate(colors.values()) for end in (i / len(colors), (i + 1) / len(colors))
-    ]
-    return go.Heatmap(
-        **shared,
-        z=codes,
-        zmin=-0.5,
-        zmax=len(colors) - 0.5,
-        colorscale=steps,
-        showscale=False,
-        text=text,
-        texttemplate="%{text}" if grid.values.size <= _MOST_WRITTEN and set(kinds) != {_MISSING} else None,
-        hoverongaps=False,
-        hovertemplate=f"{hover}<extra></extra>",
-        name="no finite numbers",
-    )
+    for name, mask in kinds.items():
+        written = values.size <= _MOST_WRITTEN and name != _MISSING
+        drawn.append(
+            go.Heatmap(
+                **shared,
+                z=np.where(mask, np.float32(1), np.float32(np.nan)),
+                zmin=0,
+                zmax=1,
+                colorscale=[[0, colors[name]], [1, colors[name]]],
+                showscale=False,
+                # plotly writes a text into cells without a number as well, so the others get an empty one.
+                text=np.where(mask, name, "") if written else None,
+                texttemplate="%{text}" if written else None,
+                hoverongaps=False,
+                hovertemplate=f"{where}<b>{name}</b>{extra}<extra></extra>",
+                name=name,
+            )
+        )
+    return drawn
+
+
+def _compact(values: np.ndarray) -> np.ndarray:
+    """The same numbers in half the space, where single precision holds them exactly."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if np.array_equal(single.astype(np.float64), values, equal_nan=True) else values
 
 
 def _gap(cells: int) -> int:

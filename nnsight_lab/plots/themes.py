@@ -7,12 +7,17 @@ Values that are no finite number get colours that the scales do not contain (aft
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from html import unescape
 from typing import Any, Literal
 
 from .errors import PlotError
 
 ThemeName = Literal["light", "dark"]
+
+# Pixels of a title: height of a line, and width of a letter, on the large side.
+_LINE, _LETTER = 20, 8
 
 
 @dataclass(frozen=True)
@@ -96,17 +101,21 @@ def theme_named(name: str | None) -> Theme:
 
 
 def dress(figure: Any, theme: Theme, title: str, notes: list[str], width: int, height: int) -> Any:
-    """Give `figure` its title, the notes under it, the theme's colours and a size in pixels; returns it."""
+    """Give `figure` its title, the notes under it, the theme's colours and a size in pixels; returns it.
+
+    A title that is wider than the figure goes on in further lines, by which the figure grows.
+    """
+    headings = wrapped(title, width - 32)
     lines = "".join(f'<br><span style="font-size:12px;color:{theme.faint}">{note}</span>' for note in notes)
     figure.update_layout(
         template=theme.template,
         title={
-            "text": f"{title}{lines}",
+            "text": "<br>".join(headings) + lines,
             "font": {"size": 15, "color": theme.ink},
             "x": 0,
             "xref": "container",
             "pad": {"l": 16},
-            "y": 1 - 20 / height,
+            "y": 1 - 20 / (height + _LINE * (len(headings) - 1)),
             "yanchor": "top",
             "yref": "container",
         },
@@ -114,7 +123,17 @@ def dress(figure: Any, theme: Theme, title: str, notes: list[str], width: int, h
         paper_bgcolor=theme.page,
         plot_bgcolor=theme.page,
         width=width,
-        height=height,
-        margin={"t": 48 + 17 * len(notes), "r": 24, "b": 56, "l": 64},
+        height=height + _LINE * (len(headings) - 1),
+        margin={"t": 48 + 17 * len(notes) + _LINE * (len(headings) - 1), "r": 24, "b": 56, "l": 64},
     )
     return figure
+
+
+def wrapped(title: str, width: int) -> list[str]:
+    """A title in lines of at most `width` pixels, as far as it can be parted: before a dot and after a space."""
+    lines = [""]
+    for part in re.findall(r"[. ]?[^. ]+[. ]*$|[. ]?[^. ]*", title):
+        if lines[-1] and len(unescape(lines[-1] + part)) * _LETTER > width:
+            lines.append("")
+        lines[-1] += part
+    return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from nnsight_lab.experiments import (
@@ -21,6 +22,14 @@ from nnsight_lab.experiments.plan import Plan
 NAN, INF = float("nan"), float("inf")
 TOKENS = ("The", " Eiffel", "\n", "<s>", "$x$")
 SHOWN = ["0 The", "1 ␣Eiffel", "2 \\n", "3 &lt;s&gt;", "4 &#36;x&#36;"]
+
+
+def marks(figure) -> list[list[str]]:
+    """What is marked in each cell of a figure with one grid, by the layers over the numbers."""
+    names = np.full(np.shape(figure.data[0].z), "", dtype=object)
+    for layer in figure.data[1:]:
+        names[np.array(layer.z) == 1] = layer.name
+    return names.tolist()
 
 
 def row(token: str, clean: float, edited: float, ranks: tuple[int, int] = (0, 1)) -> TokenRow:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nnsight_lab import plots
 from nnsight_lab.plots import PlotError
-from tests.plots.data import INF, NAN, SHOWN, result
+from tests.plots.data import INF, NAN, SHOWN, marks, result
 
 HIDDEN = torch.arange(30, dtype=torch.float32).reshape(1, 5, 6) - 10
 
@@ -90,8 +90,7 @@ def test_scale_and_marked_cells_for_any_numbers(values):
     finite = [abs(v) for v in values if abs(v) < INF]
     end = max(finite, default=0) or 1
     assert (figure.data[0].zmin, figure.data[0].zmax) == (-end, end)
-    marked = [] if len(figure.data) == 1 else [bool(t) for t in np.array(figure.data[1].text)[0]]
-    assert (marked or [False] * len(values)) == [not abs(v) < INF for v in values]
+    assert marks(figure) == [["NaN" if v != v else {INF: "+∞", -INF: "−∞"}.get(v, "") for v in values]]
 
 
 def test_the_middle_colour_is_the_pages_and_the_ends_are_blue_and_orange():
@@ -110,18 +109,17 @@ def test_bad_cells_are_marked_each_in_its_colour_and_counted():
     figure = plots.activation(values)
     assert np.array_equal(numbers(figure), [[1, NAN, NAN], [NAN, NAN, -2]], equal_nan=True)
     assert figure.data[0].zmax == 2
-    odd = figure.data[1]
-    assert np.array(odd.text).tolist() == [["", "NaN", "+∞"], ["−∞", "NaN", ""]]
-    codes = np.array(odd.z, dtype=float)
-    assert np.array_equal(np.isnan(codes), [[True, False, False], [False, False, True]])
-    colors = {}
-    for name, code in zip(np.array(odd.text).flat, codes.flat, strict=True):
-        share = (code - odd.zmin) / (odd.zmax - odd.zmin)
-        colors[name] = next((c for low, c in reversed(odd.colorscale) if low <= share), None)
-    assert len({colors["NaN"], colors["+∞"], colors["−∞"]}) == 3
-    assert not {colors["NaN"], colors["+∞"], colors["−∞"]} & {color for _, color in figure.data[0].colorscale}
+    assert marks(figure) == [["", "NaN", "+∞"], ["−∞", "NaN", ""]]
+    colors = {layer.name: {color for _, color in layer.colorscale} for layer in figure.data[1:]}
+    assert [len(used) for used in colors.values()] == [1, 1, 1]
+    assert len(set.union(*colors.values())) == 3
+    assert not set.union(*colors.values()) & {color for _, color in figure.data[0].colorscale}
+    for layer in figure.data[1:]:
+        assert layer.name in layer.hovertemplate
+        assert layer.texttemplate == "%{text}"
+        assert np.array_equal(np.array(layer.text) != "", np.array(layer.z) == 1)
+        assert set(np.unique(layer.text)) == {"", layer.name}
     assert "2 cells NaN, 1 cell +∞, 1 cell −∞" in notes(figure)
-    assert "%{text}" in odd.hovertemplate
 
 
 def test_without_bad_cells_there_is_one_layer_and_no_note():
@@ -168,6 +166,32 @@ def test_hovering_tells_nine_digits_and_both_names():
 def test_values_of_every_dtype_are_exact(dtype):
     values = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(dtype) * (1 if dtype in (torch.bool, torch.int64) else 0.333)
     assert np.array_equal(numbers(plots.activation(values)), values.double().numpy())
+
+
+def test_what_single_precision_holds_is_sent_in_single_precision():
+    assert np.array(plots.activation(HIDDEN).data[0].z).dtype == np.float32
+    assert np.array(plots.activation(HIDDEN.double() / 3).data[0].z).dtype == np.float64
+    assert (
+        np.array(plots.activation(torch.tensor([[1e300, NAN]], dtype=torch.float64)).data[0].z).tolist()[0][0] == 1e300
+    )
+
+
+def test_a_long_title_goes_on_in_further_lines():
+    site = "transformer.h.3.attn.source.attention_interface_0.source.torch_nn_functional_scaled_dot_product_attention_0"
+    figure = plots.activation(result(activations={site: HIDDEN}))
+    lines = figure.layout.title.text.split("<br><span")[0].split("<br>")
+    assert "".join(lines) == site
+    assert len(lines) == 2
+    short = plots.activation(result(activations={"h.3": HIDDEN}))
+    assert figure.layout.height - short.layout.height == figure.layout.margin.t - short.layout.margin.t > 0
+
+
+def test_signs_are_not_written_into_cells_too_small_for_them():
+    values = torch.zeros(50, 50)
+    values[7, 8] = NAN
+    figure = plots.activation(values)
+    assert figure.data[1].texttemplate is None
+    assert marks(figure)[7][8] == "NaN"
 
 
 def test_one_axis_one_column_and_arrays():

@@ -8,7 +8,7 @@ import torch
 
 from nnsight_lab import plots
 from nnsight_lab.plots import PlotError
-from tests.plots.data import NAN, lens_result
+from tests.plots.data import NAN, lens_result, marks
 
 
 def test_each_cell_says_the_token_on_top_and_its_probability():
@@ -49,7 +49,8 @@ def test_a_chosen_tokens_logit_is_centred_on_zero_and_its_rank_is_not():
 def test_divergence_and_nan():
     figure = plots.lens(lens_result(kl=torch.tensor([[NAN, 2.0], [1.0, 0.0]])), show="kl")
     assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 2)
-    assert figure.data[1].text[0][0] == "NaN"
+    assert marks(figure) == [["NaN", ""], ["", ""]]
+    assert [list(line) for line in figure.data[0].text] == [["", "&lt;b&gt;"], ["␣in", "␣Constan…"]]
     assert "1 cell NaN" in figure.layout.title.text
     assert "KL from the final answer (nats)" in figure.layout.title.text
 
