@@ -57,9 +57,9 @@ _CUSHION = (_call,) * 48  # each is at least two C frames
 
 def _serve() -> None:
     """What a model greenlet does: make the call it was given, hand back, wait for the next."""
-    me = getcurrent()
-    assert isinstance(me, ModelGreenlet)
     while True:
+        me = getcurrent()
+        assert isinstance(me, ModelGreenlet)
         task, me.task = me.task, None
         if task is not None:
             try:
@@ -72,6 +72,7 @@ def _serve() -> None:
                 me.failure = error
             task = None
         me.nnsight_run = None
+        del me  # a waiting greenlet that held itself would outlive its thread
         hand_back()
 
 

@@ -155,8 +155,10 @@ class ForwardSlot:
 def slot_of(module: nn.Module) -> ForwardSlot:
     slot = _slots.get(id(module))
     if slot is None or slot.module is not module:
-        slot = ForwardSlot(module)
-        _slots[id(module)] = slot
+        with _lock:
+            slot = _slots.get(id(module))
+            if slot is None or slot.module is not module:
+                slot = _slots[id(module)] = ForwardSlot(module)
     return slot
 
 
@@ -192,14 +194,15 @@ class Instruments:
 
     def refresh(self) -> None:
         """Take notice of a changed tree."""
-        self._parents, self._lineages = {}, {}
+        parents: dict[Tap, list[Tap]] = {}
         for module in self.root.modules():
             parent = tap_of(module)
-            self._parents.setdefault(parent, [])
+            parents.setdefault(parent, [])
             for child in module._modules.values():
                 if child is not None:
-                    self._parents.setdefault(tap_of(child), []).append(parent)
-        self._taps = list(self._parents)
+                    parents.setdefault(tap_of(child), []).append(parent)
+        self._parents, self._lineages = parents, {}  # whole, for other threads may be reading them
+        self._taps = list(parents)
         self.tap_set = frozenset(self._taps)
 
     def lineage(self, tap: Tap) -> tuple[Tap, ...]:

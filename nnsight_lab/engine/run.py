@@ -235,7 +235,7 @@ class Run:
     def ensure_taps(self) -> None:
         if not self.taps:
             attach(self, self.instruments.taps())
-            for module, (address, everything) in self.instruments.touched.items():
+            for module, (address, everything) in tuple(self.instruments.touched.items()):
                 self.module_table(module, address, everything)
 
     def stop(self) -> None:

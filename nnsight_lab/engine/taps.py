@@ -94,8 +94,10 @@ def tap_of(module: nn.Module) -> Tap:
     """The one tap of `module`."""
     tap = _registry.get(id(module))
     if tap is None or tap.module is not module:
-        tap = Tap(module)
-        _registry[id(module)] = tap
+        with _lock:
+            tap = _registry.get(id(module))
+            if tap is None or tap.module is not module:
+                tap = _registry[id(module)] = Tap(module)
     return tap
 
 

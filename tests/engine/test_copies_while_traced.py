@@ -1,15 +1,18 @@
-"""Copies and pickles made while a forward is observed are modules of their own; a trace stays in its thread."""
+"""Copies made while a forward is observed are modules of their own; traces keep to their threads and leave nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import pickle
+import sys
 import threading
 from collections.abc import Callable
 
 import pytest
 import torch
+from greenlet import greenlet
 from torch import nn
 
 from nnsight_lab import NNsight
@@ -94,3 +97,60 @@ def test_a_generator_continued_in_another_thread_says_so_and_cleans_up() -> None
     thread.join()
     assert "opened in another thread" in str(found[0])
     assert all("_compiled_call_impl" not in part.__dict__ for part in module.modules())
+
+
+def test_a_thread_that_traced_leaves_nothing_when_it_ends() -> None:
+    module, x = toy(), sample()
+    model = NNsight(module)
+
+    def trace() -> None:
+        with model.trace(x):
+            model.h[0].output
+
+    def greenlets() -> int:
+        gc.collect()
+        return sum(issubclass(type(value), greenlet) for value in gc.get_objects())
+
+    def in_threads(count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=trace)
+            thread.start()
+            thread.join()
+
+    in_threads(5)
+    before = greenlets()
+    in_threads(20)
+    assert greenlets() < before + 10  # the last of them may still be ending
+
+
+def test_threads_that_trace_one_module_from_the_start_share_its_taps() -> None:
+    x = sample()
+    expected = toy(depth=4)(x)
+    found: list[bool] = []
+
+    def trace(module: nn.Module, together: threading.Barrier) -> None:
+        model = NNsight(module)
+        together.wait()
+        for _ in range(3):
+            with model.trace(x):
+                model.h[0].output
+                model.h[1].mlp.source.self_act_0.output
+                value = model.output
+            found.append(torch.equal(value, expected))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(15):
+            module = toy(depth=4)
+            together = threading.Barrier(6)
+            threads = [threading.Thread(target=trace, args=(module, together)) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for part in module.modules():
+                assert not {"_compiled_call_impl", "forward"} & set(part.__dict__)
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == [True] * (15 * 6 * 3)
