@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextvars
 import operator
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -131,7 +132,7 @@ class Coroutine:
     def unwind(self) -> None:
         """Take the model down where it stands. Its `finally` blocks run; an error in one of them is raised here."""
         model = self._greenlet
-        if model is not None:
+        if model is not None and not sys.is_finalizing():  # greenlets switch no more while Python shuts down
             self._turn(model, lambda: model.throw(Unwind))
 
     def _turn(self, model: ModelGreenlet, switch: Callable[[], Any]) -> Any:

@@ -7,6 +7,7 @@ there, which is where Python lets interrupts in; every n is tried.
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -135,3 +136,18 @@ def test_a_trace_collected_while_another_one_is_opened_does_not_block_it(monkeyp
         value = model.head.output
     assert torch.equal(value, before)
     assert [set(part.__dict__) for part in module.modules()] == attributes
+
+
+def test_a_generator_left_open_at_the_end_of_the_process_is_silent() -> None:
+    program = """
+import torch
+from nnsight_lab import NNsight
+model = NNsight(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+def body():
+    with model.trace(torch.ones(1, 2)):
+        yield model[0].output
+values = body()
+next(values)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
