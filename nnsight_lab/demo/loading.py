@@ -26,7 +26,11 @@ def load(name: str = "atlas") -> "LanguageModel":
     """
     if name not in _LOADERS:
         raise ValueError(f"no demo model is called {name!r}; there are: {', '.join(sorted(_LOADERS))}")
-    return _LOADERS[name]()
+    from nnsight_lab.models.origin import remember_origin
+
+    model = _LOADERS[name]()
+    remember_origin(model, f"nnsight_lab.demo.load({name!r})")
+    return model
 
 
 def _load_atlas() -> "LanguageModel":

@@ -2,7 +2,8 @@
 
 It is written from the plan of the run: the order in which the forward met the sites, and every scope as numbers. Its
 tensor operations are those that the run made, so that its logits are the same bit for bit on the same machine. It
-stands alone; only where the recipe names no model, or was run on inputs of its own, the reader fills in a line.
+stands alone; only where nothing tells how the model was made, or where it was run on inputs of its own, the reader
+fills in a line at the top.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from .errors import ExperimentError
 from .metrics import KL, LogitDiff, Probability, Rank, TopK
 from .plan import Action, Plan, Visit
 from .recipe import Prompt, Recipe
-from .result import Result
+from .result import MetricValue, Result
 from .steps import Add, Capture, Patch, Replace, StoredTensor
 from .values import pick_code, put_code
 
 _INDENT = "    "
+MODEL_TO_FILL_IN = "model = ...  # the wrapped model"
 
 
 def export(result: Result) -> str:
@@ -53,18 +55,22 @@ class _Export:
     # Sections
 
     def _head(self) -> list[str]:
-        lines = ["import torch", "import nnsight_lab"]
+        fill = [] if self.plan.model_line else [f"{MODEL_TO_FILL_IN} that the recipe was run on"]
+        if self.recipe.base is None:
+            fill.append("prompt = ...  # the input that the recipe was run on")
+        if self.plan.source_visits and self.recipe.source is None:
+            fill.append("source_prompt = ...  # the source input that the recipe was run on")
+        lines = [*fill, *([""] if fill else []), "import torch", "import nnsight_lab"]
         if any(isinstance(_numbers(self.recipe, a.step), StoredTensor) for a in self.edits):
             lines.append("from safetensors.torch import load_file")
-        made = self.plan.model_line
-        model = [f"model = {made}"] if made else ["# model: the wrapped model that the recipe was run on"]
-        return [*lines, "", *model]
+        return [*lines, "", f"model = {self.plan.model_line}"] if self.plan.model_line else lines
 
     def _prompts(self) -> list[str]:
-        lines = [_prompt_line("prompt", self.recipe.base, self.plan.tokenizer)]
+        prompts = {"prompt": self.recipe.base}
         if self.plan.source_visits:
-            lines.append(_prompt_line("source_prompt", self.recipe.source, self.plan.tokenizer))
-        return lines
+            prompts["source_prompt"] = self.recipe.source
+        given = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+        return [prompt_line(name, prompt, self.plan.tokenizer) for name, prompt in given.items()]
 
     def _constants(self) -> list[str]:
         lines: list[str] = []
@@ -102,7 +108,7 @@ class _Export:
             "    for i, probability in zip(top.indices.tolist(), top.values.tolist()):",
             f"        print(name, repr({token}), round(probability, 4))",
         ]
-        return [*lines, *_metric_lines(self.recipe)]
+        return [*lines, *_metric_lines(self.recipe, self.result.metric)]
 
     # Parts
 
@@ -187,9 +193,8 @@ def _numbers(recipe: Recipe, number: int) -> object:
     return step.vector if isinstance(step, Add) else step.value if isinstance(step, Replace) else None
 
 
-def _prompt_line(name: str, prompt: Prompt | None, tokenizer: bool) -> str:
-    if prompt is None:
-        return f"# {name}: the input that the recipe was run on"
+def prompt_line(name: str, prompt: Prompt, tokenizer: bool) -> str:
+    """The assignment of a prompt; token ids go in as a batch where there is no tokenizer."""
     if isinstance(prompt, str):
         return f"{name} = {prompt!r}"
     return f"{name} = {list(prompt)}" if tokenizer else f"{name} = torch.tensor([{list(prompt)}])"
@@ -217,23 +222,24 @@ def _reads(visits: Sequence[Visit], numbers: Sequence[int], name: str) -> Iterat
         yield f"{name}_{number} = {pick_code(f'{_site_code(visit, visits)}.{visit.io}', visit.element)}.clone()"
 
 
-def _metric_lines(recipe: Recipe) -> list[str]:
+def _metric_lines(recipe: Recipe, value: MetricValue | None) -> list[str]:
     def token(answer: int | str) -> str:
         if isinstance(answer, int):
             return str(answer)
         return f'model.tokenizer({answer!r}, add_special_tokens=False)["input_ids"][0]'
 
+    label = repr(f"{'' if value is None else value.name}:")
     pairs = 'for name, logits in ("clean", clean_logits), ("edited", edited_logits):'
     match recipe.metric:
         case LogitDiff(correct=correct, wrong=wrong):
             head = [f"correct = {token(correct)}", f"wrong = {token(wrong)}", pairs]
-            return [*head, '    print(name, "logit difference:", (logits[0, correct] - logits[0, wrong]).item())']
+            return [*head, f"    print(name, {label}, (logits[0, correct] - logits[0, wrong]).item())"]
         case Probability(token=answer):
             head = [f"answer = {token(answer)}", pairs]
-            return [*head, '    print(name, "probability:", logits[0].softmax(-1)[answer].item())']
+            return [*head, f"    print(name, {label}, logits[0].softmax(-1)[answer].item())"]
         case Rank(token=answer):
             head = [f"answer = {token(answer)}", pairs]
-            return [*head, '    print(name, "rank:", (logits[0] > logits[0, answer]).sum().item())']
+            return [*head, f"    print(name, {label}, (logits[0] > logits[0, answer]).sum().item())"]
         case KL():
             log_p = "log_p = clean_logits[0].double().log_softmax(-1)"
             log_q = "log_q = edited_logits[0].double().log_softmax(-1)"

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..engine import NNsight
+from .answers import answers_of, metric_name, space_notes
 from .binding import Binding, bind
 from .edits import apply_edit, scramble
 from .errors import ExperimentError
@@ -27,8 +28,9 @@ from .planning import Planner, elements_by_place, place_of, source_place
 from .reach import reaching
 from .recipe import Recipe
 from .reports import site_reports
-from .result import MetricValue, Result, Timing
+from .result import MetricValue, Result, Timing, TokenRow
 from .scope import HeadShape
+from .sitechange import SiteChange, change_at
 from .steps import Capture, Patch
 from .survey import Survey, longer_shapes, survey
 from .tokens import answer_reader
@@ -78,6 +80,7 @@ class _Execution:
         if patches or source is not None or recipe.source is not None:
             self.source = ready(model, recipe.source if source is None else source, "source")
         self.needs_source = bool(patches)
+        self.changes: dict[int, SiteChange] = {}
 
     def result(self, full_logits: bool, reach: bool, model_line: str) -> Result:
         clean = self._clean()
@@ -104,7 +107,8 @@ class _Execution:
             edited = self._edited(plan, captured)
         else:
             captured = self._captures(plan, clean)
-            notes.append("No enabled edit was carried out, so the clean run stands for the edited one.")
+            if self.recipe.edits:
+                notes.append("No enabled edit was carried out, so the clean run stands for the edited one.")
         edited_logits = read_output(edited.output, mode, element)
         start = time.perf_counter()
         reached: dict[int, bool] | None = None
@@ -116,7 +120,7 @@ class _Execution:
             reached = reaching(edits, clean_logits, edited_logits, scrambled)
         reach_seconds = time.perf_counter() - start if edits else 0.0
         clean_logits, edited_logits = clean_logits.cpu().clone(), edited_logits.cpu().clone()
-        rows, kl, metric = self._compare(mode, clean_logits, edited_logits)
+        rows, kl, metric, about_answers = self._compare(mode, clean_logits, edited_logits)
         full = mode == "logits" and full_logits
         return Result(
             recipe=self.recipe,
@@ -127,13 +131,13 @@ class _Execution:
             rows=rows,
             kl=kl,
             metric=metric,
-            sites=site_reports(self.recipe, plan, clean.run, clean_logits, edited_logits, reached),
+            sites=site_reports(self.recipe, plan, clean.run, clean_logits, edited_logits, reached, self.changes),
             plan=plan,
             activations={key: value.cpu() for key, value in captured.items()},
             clean_activations={key: value.cpu() for key, value in self._captures(plan, clean).items()},
             full_clean_logits=pick(clean.run.output, element).detach().cpu().clone() if full else None,
             full_edited_logits=pick(edited.output, element).detach().cpu().clone() if full else None,
-            notes=tuple(notes),
+            notes=(*notes, *about_answers),
             timing=Timing(
                 clean.run.seconds,
                 source.run.seconds if source else 0.0,
@@ -228,7 +232,10 @@ class _Execution:
             return value
         where = f"steps[{action.step}] at {step.site}"
         new = apply_edit(step, action, tensor, self.taken.get(action), where)
-        if scrambling is not None and scrambling[0] == action.step:
+        if scrambling is None:
+            change = change_at(tensor, new, action.selection)
+            self.changes[action.step] = self.changes.get(action.step, SiteChange()) + change
+        elif scrambling[0] == action.step:
             new = scramble(action, new, scrambling[1])
         return put(value, visit.element, new)
 
@@ -246,9 +253,9 @@ class _Execution:
 
     def _compare(
         self, mode: str, clean: Tensor, edited: Tensor
-    ) -> tuple[tuple[Any, ...], float | None, MetricValue | None]:
+    ) -> tuple[tuple[TokenRow, ...], float | None, MetricValue | None, tuple[str, ...]]:
         if mode == "tensor":
-            return (), None, None
+            return (), None, None, ()
         metric: AnyMetric | None = self.recipe.metric
         tokenizer = getattr(self.model, "tokenizer", None)
         names = getattr(_config(self.model), "id2label", None) if mode == "classes" else None
@@ -256,10 +263,11 @@ class _Execution:
         rows = token_rows(clean[0], edited[0], k, tokenizer, names)
         kl = kl_divergence(clean[0], edited[0])
         if metric is None or isinstance(metric, TopK):
-            return rows, kl, None
+            return rows, kl, None, ()
         answer_id = answer_reader(tokenizer, clean.shape[-1])
         values = (measure(metric, logits[0], clean[0], answer_id) for logits in (clean, edited))
-        return rows, kl, MetricValue(type(metric).__name__, *values)
+        notes = space_notes(answers_of(metric), tokenizer, answer_id, (clean[0], edited[0]))
+        return rows, kl, MetricValue(metric_name(metric, tokenizer, answer_id), *values), notes
 
 
 def _config(model: NNsight) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from msgspec import Struct
 from torch import Tensor
 
 from .errors import ExperimentError, StoredResultError
+from .folders import make_folder
 
 VERSION = 1
 _JSON, _TENSORS = "lens.json", "lens.safetensors"
+# Characters of a token that a printed column has room for.
+_WIDEST = 10
 _GRIDS = ("top", "probability", "kl", "logit", "rank", "final_logits")
 
 
@@ -24,6 +28,11 @@ class _Stored(Struct, frozen=True, forbid_unknown_fields=True):
     top_tokens: tuple[tuple[str, ...], ...]
     token: str | None
     token_id: int | None
+
+
+def _short(token: str) -> str:
+    """A token in quotes, cut with an ellipsis where it is longer than a column."""
+    return f"'{token}'" if len(token) <= _WIDEST else f"'{token[: _WIDEST - 1]}…'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +83,19 @@ class LensResult:
             columns[f"rank {self.token}"] = self.rank.flatten().tolist()
         return pandas.DataFrame(columns)
 
-    def save(self, path: str | Path) -> None:
-        """Write the lens to a folder, which is made: `lens.json` and `lens.safetensors`."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the lens to a folder, which is made: `lens.json` and `lens.safetensors`.
+
+        Args:
+            overwrite: write into a folder that holds something; a lens in it is replaced, other files stay.
+
+        Raises:
+            StoredResultError: the folder holds something.
+        """
         from safetensors.torch import save_file
 
         folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, overwrite)
         stored = _Stored(VERSION, self.sites, self.tokens, self.top_tokens, self.token, self.token_id)
         grids = {name: getattr(self, name) for name in _GRIDS}
         save_file({k: v.cpu().clone().contiguous() for k, v in grids.items() if v is not None}, folder / _TENSORS)
@@ -110,10 +126,22 @@ class LensResult:
         )
 
     def __str__(self) -> str:
-        width = max(len(site) for site in self.sites)
-        lines = [" " * width + "  " + " ".join(f"{token[:9]!r:>12}" for token in self.tokens)]
-        for site, row in zip(self.sites, self.top_tokens, strict=True):
-            lines.append(f"{site:<{width}}  " + " ".join(f"{token[:9]!r:>12}" for token in row))
+        lines = ["The likeliest next token at each layer and position", *self._grid(self.top_tokens)]
+        if self.token is not None and self.logit is not None and self.rank is not None:
+            pairs = zip(self.logit.tolist(), self.rank.tolist(), strict=True)
+            cells = [[f"{x:.2f} #{n}" for x, n in zip(*pair, strict=True)] for pair in pairs]
+            lines += ["", f"Logit and #rank of '{self.token}'; #0 is the likeliest", *self._grid(cells, quoted=False)]
         return "\n".join(lines)
+
+    def _grid(self, cells: Sequence[Sequence[str]], quoted: bool = True) -> list[str]:
+        """Lines of cells under the tokens of the prompt."""
+        label = max(len(site) for site in self.sites)
+        shown = [[_short(cell) if quoted else cell for cell in row] for row in cells]
+        head = [_short(token) for token in self.tokens]
+        wide = max(len(text) for row in (head, *shown) for text in row)
+        lines = [" " * label + "".join(f"  {token:>{wide}}" for token in head)]
+        for site, row in zip(self.sites, shown, strict=True):
+            lines.append(f"{site:<{label}}" + "".join(f"  {cell:>{wide}}" for cell in row))
+        return lines
 
     __repr__ = __str__

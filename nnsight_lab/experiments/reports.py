@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from msgspec.structs import replace
 from torch import Tensor
 
 from .passes import Pass
@@ -10,6 +13,7 @@ from .planning import matches, place_of
 from .reach import rounding_level
 from .recipe import Recipe
 from .result import Outcome, SiteReport
+from .sitechange import SiteChange
 from .steps import AnyStep, Capture
 
 
@@ -20,12 +24,14 @@ def site_reports(
     clean_logits: Tensor,
     edited_logits: Tensor,
     reached: dict[int, bool] | None,
+    changes: Mapping[int, SiteChange],
 ) -> tuple[SiteReport, ...]:
     """One report for each step of the recipe.
 
     Args:
         clean: the clean run, which knows what was never reached and why.
         reached: by step, whether the output depends on the edited entries; None where that was not looked into.
+        changes: by step, what the edit did to the value at its site.
     """
     effect = _effect(clean_logits, edited_logits, len(recipe.edits) > 1, reached is not None)
     carried_out = {action.step for action in plan.actions}
@@ -48,7 +54,7 @@ def site_reports(
             outcome, message = "no downstream effect", _NO_EFFECT
         else:
             outcome, message = effect
-        reports.append(_report(number, step, visits, outcome, message))
+        reports.append(_report(number, step, visits, outcome, message, changes.get(number)))
     return tuple(reports)
 
 
@@ -77,11 +83,16 @@ def _effect(clean: Tensor, edited: Tensor, several: bool, known: bool) -> tuple[
     return "changed", f"{cause} by up to {largest:.4g}."
 
 
-def _report(number: int, step: AnyStep, visits: list[Visit], outcome: Outcome, message: str) -> SiteReport:
+def _report(
+    number: int, step: AnyStep, visits: list[Visit], outcome: Outcome, message: str, change: SiteChange | None
+) -> SiteReport:
     kind = type(step).__name__.lower()
     if not visits:
         return SiteReport(number, kind, step.site, step.io, outcome, message)
     first = visits[0]
-    return SiteReport(
+    found = SiteReport(
         number, kind, step.site, step.io, outcome, message, first.shape, first.dtype, first.device, len(visits)
     )
+    if change is None:
+        return found
+    return replace(found, entries=change.entries, change=change.largest, relative_change=change.relative)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from .errors import ExperimentError
 from .metrics import kl_divergence
 from .recipe import Recipe
+from .steps import Capture
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,6 +62,10 @@ class SiteReport(Struct, frozen=True):
         message: the outcome in a sentence, with the reason.
         shape, dtype, device: of the value at the site in the clean run; empty where it never ran.
         calls: how often the clean run called the site.
+        entries: how many entries the edit selects, over all its calls; 0 for captures and edits not carried out.
+        change: largest absolute change that the edit made to one of them, at the site and in the edited run; None
+            where nothing was edited.
+        relative_change: Euclidean norm of that change over the norm of the entries before; None where that is 0.
     """
 
     step: int
@@ -73,6 +78,9 @@ class SiteReport(Struct, frozen=True):
     dtype: str = ""
     device: str = ""
     calls: int = 0
+    entries: int = 0
+    change: float | None = None
+    relative_change: float | None = None
 
     @property
     def ran(self) -> bool:
@@ -94,7 +102,7 @@ class Timing(Struct, frozen=True):
 
 
 class MetricValue(Struct, frozen=True):
-    """The recipe's metric on the clean and on the edited run."""
+    """The recipe's metric on the clean and on the edited run; `name` tells the tokens: `Probability ' Paris'`."""
 
     name: str
     clean: float
@@ -124,7 +132,8 @@ class Result:
             site, with `:input` after it for inputs and `[n]` after that where the step captures several calls.
         sites: one report for each step.
         plan: how the run was carried out, from which the code is made.
-        notes: what the reader should know: labels that moved, parts that were not needed.
+        notes: what the reader should know: labels that moved, parts that were not needed, answers that are another
+            token than was likely meant.
         timing: of the parts, in seconds.
         versions: of Python packages that the numbers may depend on.
     """
@@ -154,6 +163,11 @@ class Result:
             return float("nan")
         difference = (self.edited_logits.double() - self.clean_logits.double()).abs()
         return float(difference.nan_to_num(nan=0.0, posinf=float("inf")).max()) if difference.numel() else 0.0
+
+    @property
+    def has_edits(self) -> bool:
+        """Whether an edit was carried out; without one the clean run stands for the edited one."""
+        return any(not isinstance(self.recipe.steps[action.step], Capture) for action in self.plan.actions)
 
     @property
     def has_logits(self) -> bool:
@@ -188,7 +202,15 @@ class Result:
         return site_frame(self)
 
     def code(self) -> str:
-        """A self-contained script in the trace API that computes `clean_logits` and `edited_logits` bit for bit."""
+        """A script in the trace API that computes `clean_logits` and `edited_logits` bit for bit.
+
+        It loads the model where that is known: by the recipe's name, or as `nnsight_lab.demo.load` or
+        `LanguageModel(name)` made it. What it cannot know stands at its top to be filled in: the line `model = ...`
+        for a module that was wrapped by hand, `prompt = ...` for inputs passed to `run`.
+
+        Raises:
+            ExperimentError: a later call of a module is used, which the trace API has no line for.
+        """
         from .code import export
 
         return export(self)
@@ -199,11 +221,18 @@ class Result:
 
         return result_data(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the result to a folder: `result.json` and `tensors.safetensors`. The folder is made."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the result to a folder: `result.json` and `tensors.safetensors`. The folder is made.
+
+        Args:
+            overwrite: write into a folder that holds something; a result in it is replaced, other files stay.
+
+        Raises:
+            StoredResultError: the folder holds something.
+        """
         from .storage import save_result
 
-        save_result(self, Path(path))
+        save_result(self, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Result:

@@ -119,7 +119,7 @@ def expand_modules(model: NNsight, pattern: str, where: str) -> tuple[tuple[str,
         found = tuple(".".join(path) for path in modules_called(model._model, names))
         if found and _is_site(rest):
             return found, rest[1::2]
-    names, rest = cuts[-1]
+    names, rest = max(cuts, key=lambda cut: _depth(model, cut[0]))
     if (*names, *rest)[-1] in _VALUES:
         value = pattern.rpartition(".")
         raise UnknownSiteError(
@@ -128,6 +128,12 @@ def expand_modules(model: NNsight, pattern: str, where: str) -> tuple[tuple[str,
     if not _is_site(rest):
         raise UnknownSiteError(f"{where}: {_wrong(model, pattern, (), model._model, rest)}")
     raise UnknownSiteError(f"{where}: {_no_submodule(model, *first_miss(model._model, names))}")
+
+
+def _depth(model: NNsight, names: Sequence[str]) -> int:
+    """How many of the names lead on."""
+    leads = any(True for _ in modules_called(model._model, names))
+    return len(names) if leads else len(first_miss(model._model, names)[0])
 
 
 def source_of(envoy_or_operation: Any, label: str) -> Any:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from torch import Tensor
 
 from .errors import StoredResultError
+from .folders import make_folder
 from .plan import Plan
 from .recipe import Recipe
 from .result import MetricValue, Result, SiteReport, Timing, TokenRow
@@ -45,8 +46,12 @@ class _Stored(Struct, frozen=True, forbid_unknown_fields=True):
     special: tuple[tuple[Keys, str], ...] = ()
 
 
-def save_result(result: Result, folder: Path) -> None:
-    """Write `result` to `folder`, which is made; a result that is there already is replaced."""
+def save_result(result: Result, folder: Path, overwrite: bool = False) -> None:
+    """Write `result` to `folder`, which is made; what is in it already stops it or, with `overwrite`, is replaced.
+
+    Raises:
+        StoredResultError: the folder holds something.
+    """
     from safetensors.torch import save_file
 
     tensors: dict[str, Tensor] = {"clean_logits": result.clean_logits, "edited_logits": result.edited_logits}
@@ -59,7 +64,7 @@ def save_result(result: Result, folder: Path) -> None:
     special: list[tuple[Keys, str]] = []
     data = _without_special(msgspec.to_builtins(_stored(result)), (), special)
     data["special"] = special
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, overwrite)
     # safetensors refuses tensors that share memory, as a run without edits makes them.
     save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, folder / _TENSORS)
     (folder / _JSON).write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=1))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .code import MODEL_TO_FILL_IN, prompt_line
 from .codelines import constant_lines, edit_lines, index_code, sizes_after_split
 from .errors import ExperimentError
 from .metrics import KL, LogitDiff, Probability, Rank
 from .plan import Action, Selection, Visit
-from .recipe import Prompt
 from .steps import Add, Patch, Replace, StoredTensor
 from .sweepresult import SweepResult
 from .values import pick_code, put_code
@@ -52,16 +52,18 @@ class _Script:
         return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
     def head(self) -> list[str]:
-        lines = ["import numpy as np", "import torch", "import nnsight_lab"]
+        made = self.plan.model_line
+        lines = [] if made else [f"{MODEL_TO_FILL_IN} that the sweep was run on", ""]
+        lines += ["import numpy as np", "import torch", "import nnsight_lab"]
         step = self.step
         numbers = step.vector if isinstance(step, Add) else step.value if isinstance(step, Replace) else None
         if isinstance(numbers, StoredTensor):
             lines.append("from safetensors.torch import load_file")
-        made = self.plan.model_line
-        lines += ["", f"model = {made}" if made else "# model: the wrapped model that the sweep was run on"]
-        lines.append(_prompt_line("prompt", self.result.sweep.base, self.plan.tokenizer))
-        if isinstance(self.step, Patch):
-            lines.append(_prompt_line("source_prompt", self.result.sweep.source, self.plan.tokenizer))
+        sweep = self.result.sweep
+        lines += ["", *([f"model = {made}"] if made else [])]
+        lines.append(prompt_line("prompt", sweep.base, self.plan.tokenizer))
+        if isinstance(self.step, Patch) and sweep.source is not None:
+            lines.append(prompt_line("source_prompt", sweep.source, self.plan.tokenizer))
         return lines
 
     def tables(self) -> list[str]:
@@ -173,12 +175,6 @@ class _Script:
 
 def _index(selection: Selection, shape: tuple[int, ...]) -> str:
     return index_code(selection, sizes_after_split(shape, selection))
-
-
-def _prompt_line(name: str, prompt: Prompt | None, tokenizer: bool) -> str:
-    if prompt is None or isinstance(prompt, str):
-        return f"{name} = {prompt!r}"
-    return f"{name} = {list(prompt)}" if tokenizer else f"{name} = torch.tensor([{list(prompt)}])"
 
 
 def _token(answer: int | str) -> str:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ..engine import NNsight
+from .answers import answers_of, metric_name, space_notes
 from .budget import default_budget, peak_memory
 from .cellrows import CellRows, prepare_cells
 from .errors import ExperimentError
@@ -31,10 +32,10 @@ from .sweepresult import SweepResult
 from .sweeps import Grid, Sweep, lay_out
 from .tokens import answer_reader
 
-SUFFIX = "rolling batch, causal suffix"
-ROLLING = "rolling batch, all positions"
-BATCH = "one batch of full forwards"
-SINGLE = "one full forward a cell"
+SUFFIX = "cells run together, each from the layer and position of its edit on"
+ROLLING = "cells run together, each from the layer of its edit on, at all positions"
+BATCH = "cells run together through the whole model"
+SINGLE = "cells run one by one through the whole model"
 
 
 def run_sweep(
@@ -65,11 +66,16 @@ def run_sweep(
         with _progress(progress, len(indices)) as advance:
             work.advance = advance
             work.run(way)
+    answers = (*answers_of(plan.metric), *plan.logits)
+    judged = [run for run in (prepared.prefix.logits, prepared.source_logits) if run is not None]
+    tokenizer = getattr(model, "tokenizer", None)
+    work.notes += space_notes(answers, tokenizer, answer_id, judged)
+    name = metric_name(plan.metric, tokenizer, answer_id)
     baseline, kept = reader.read(prepared.prefix.logits)
     full = None if prepared.source_logits is None else reader.read(prepared.source_logits)[0]
     seconds = time.perf_counter() - begun
     carried_out = _plan(model, plan, prepared, model_line)
-    return _result(plan, grid, work, carried_out, baseline, kept, full, seconds, peak.bytes, budget)
+    return _result(plan, name, grid, work, carried_out, baseline, kept, full, seconds, peak.bytes, budget)
 
 
 def _plan(model: NNsight, plan: Sweep, prepared: CellRows, model_line: str) -> Plan:
@@ -87,6 +93,7 @@ def _plan(model: NNsight, plan: Sweep, prepared: CellRows, model_line: str) -> P
 
 def _result(
     plan: Sweep,
+    name: str,
     grid: Grid,
     work: _Work,
     carried_out: Plan,
@@ -108,6 +115,7 @@ def _result(
         baseline=baseline,
         baseline_logits=kept,
         source_value=full,
+        metric_name=name,
         plan=carried_out,
         method=work.method,
         notes=tuple(work.notes),

@@ -36,6 +36,7 @@ class SweepResult:
         baseline: the metric of the clean run.
         baseline_logits: `[token]` of the clean run.
         source_value: the metric of the source prompt's run, if there was one.
+        metric_name: the metric with the texts of its tokens.
         plan: how the cells were carried out, from which the code is made; actions are numbered by cell.
         method: how the cells were computed.
         notes: which ways were not possible and why, and what was left out.
@@ -54,6 +55,7 @@ class SweepResult:
     baseline: float
     baseline_logits: Tensor
     source_value: float | None = None
+    metric_name: str = ""
     plan: Plan = field(default_factory=Plan)
     method: str = ""
     notes: tuple[str, ...] = ()
@@ -136,16 +138,27 @@ class SweepResult:
         return pandas.DataFrame(columns)
 
     def code(self) -> str:
-        """A script in the trace API that computes the cells one by one, as `values`."""
+        """A script in the trace API that computes the cells one by one, as `values`.
+
+        Where nothing tells how the model was made, its first line, `model = ...`, is to be filled in. Raises
+        ExperimentError for sites that one forward calls several times.
+        """
         from .sweepcode import export_sweep
 
         return export_sweep(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the sweep to a folder, which is made: `sweep.json` and `sweep.safetensors`."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the sweep to a folder, which is made: `sweep.json` and `sweep.safetensors`.
+
+        Args:
+            overwrite: write into a folder that holds something; a sweep in it is replaced, other files stay.
+
+        Raises:
+            StoredResultError: the folder holds something.
+        """
         from .sweepstorage import save_sweep
 
-        save_sweep(self, Path(path))
+        save_sweep(self, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> SweepResult:
@@ -156,11 +169,11 @@ class SweepResult:
 
     def __str__(self) -> str:
         grid = " x ".join(f"{len(axis)} {axis.name}s" for axis in self.axes)
-        metric = type(self.sweep.metric).__name__
+        metric = self.metric_name or type(self.sweep.metric).__name__
         missing = "" if self.complete else f", {int((~self.done).sum())} not computed"
         lines = [
             f"Sweep of {type(self.sweep.step).__name__} over {grid}{missing}: {metric}, clean {self.baseline:.4g}",
-            f"{self.method}, {self.seconds:.2f} s",
+            f"{self.method[:1].upper()}{self.method[1:]}; {self.seconds:.2f} s",
             *self.notes,
         ]
         if self.done.any():

@@ -11,6 +11,7 @@ import torch
 from msgspec import Struct
 
 from .errors import StoredResultError
+from .folders import make_folder
 from .grid import Axis
 from .plan import Plan
 from .steps import Position
@@ -41,10 +42,15 @@ class _Stored(Struct, frozen=True, forbid_unknown_fields=True):
     notes: tuple[str, ...]
     peak_bytes: int | None
     budget_bytes: int
+    metric_name: str = ""
 
 
-def save_sweep(result: SweepResult, folder: Path) -> None:
-    """Write `result` to `folder`, which is made; a sweep that is there already is replaced."""
+def save_sweep(result: SweepResult, folder: Path, overwrite: bool = False) -> None:
+    """Write `result` to `folder`, which is made.
+
+    Raises:
+        StoredResultError: the folder holds something, and `overwrite` is off.
+    """
     from safetensors.torch import save_file
 
     stored = _Stored(
@@ -58,11 +64,12 @@ def save_sweep(result: SweepResult, folder: Path) -> None:
         notes=result.notes,
         peak_bytes=result.peak_bytes,
         budget_bytes=result.budget_bytes,
+        metric_name=result.metric_name,
     )
     numbers = {name: getattr(result, name) for name in _NUMBERS}
     tensors = {name: torch.tensor([value], dtype=torch.float64) for name, value in numbers.items() if value is not None}
     tensors |= {name: getattr(result, name).cpu().clone().contiguous() for name in _GRIDS}
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, overwrite)
     save_file(tensors, folder / _TENSORS)
     (folder / _JSON).write_bytes(msgspec.json.format(msgspec.json.encode(msgspec.to_builtins(stored)), indent=1))
 
@@ -102,6 +109,7 @@ def load_sweep(folder: Path) -> SweepResult:
         notes=stored.notes,
         peak_bytes=stored.peak_bytes,
         budget_bytes=stored.budget_bytes,
+        metric_name=stored.metric_name,
         source_value=numbers.get("source_value"),
         baseline=numbers.get("baseline", math.nan),
         seconds=numbers.get("seconds", 0.0),

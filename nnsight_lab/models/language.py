@@ -15,6 +15,7 @@ from torch import nn
 from ..engine import NNsight, Tracer
 from ..engine.trace import refuse_unready
 from .loading import build_empty, load_config, load_tokenizer, load_weights
+from .origin import loading_line, remember_origin
 from .prompts import PromptError, prepare
 
 _CONFIG_OPTIONS = ("trust_remote_code", "revision", "token", "cache_dir", "local_files_only", "subfolder")
@@ -60,6 +61,7 @@ class LanguageModel(NNsight):
                 f"LanguageModel takes a hub name, the path of a local folder or a torch.nn.Module, not {model!r}."
             )
         load: dict[str, Any] | None = None
+        made_by = ""
         if isinstance(model, nn.Module):
             loading = dict(options, device_map=device_map, dtype=dtype or torch_dtype, automodel=automodel)
             given = sorted(key for key, value in loading.items() if value is not None)
@@ -67,6 +69,8 @@ class LanguageModel(NNsight):
                 raise TypeError(f"{', '.join(given)}: options of loading, but the model was given as a module.")
             module = model
         else:
+            named = {"tokenizer": tokenizer, "device_map": device_map, "dtype": dtype or torch_dtype}
+            made_by = loading_line(os.fspath(model), {**named, "automodel": automodel, **options})
             if automodel is None:
                 import transformers
 
@@ -89,6 +93,7 @@ class LanguageModel(NNsight):
         super().__init__(module, name=name)
         self.__dict__["_tokenizer"] = _for_batches(tokenizer)
         self.__dict__["_load"] = load
+        remember_origin(self, made_by)
         if dispatch:
             self.dispatch()
 

@@ -4,11 +4,13 @@ import subprocess
 import sys
 
 import pytest
+import tokenizers
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from transformers import AutoConfig, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from nnsight_lab import NNsight
+from nnsight_lab import LanguageModel, NNsight
 from nnsight_lab.demo import BRANDENBURG, COLOSSEUM, EIFFEL
 from nnsight_lab.experiments import (
     KL,
@@ -59,6 +61,8 @@ SCOPES = {
 
 
 def executed(code, **names):
+    for name in names:  # what the script leaves to the reader
+        code = code.replace(f"{name} = ...  # the", "# the")
     exec(compile(code, "exported", "exec"), names)
     return names
 
@@ -211,3 +215,48 @@ def test_a_later_call_of_a_module_is_refused_with_the_way_out():
     result = Recipe(steps=[Zero("step", call=1, index=[0])], metric=None).run(NNsight(Twice()), base=torch.ones(1, 3))
     with pytest.raises(ExperimentError, match="of operations, not of modules"):
         result.code()
+
+
+@pytest.mark.parametrize("name", ["atlas", None])
+def test_a_demo_model_s_script_loads_it(atlas, tmp_path, name):
+    recipe = Recipe(model=name, base=EIFFEL, source=BRANDENBURG, steps=[Patch("transformer.h.3", positions=[2])])
+    result = recipe.run(atlas)
+    left = executed(result.code())
+    assert torch.equal(left["edited_logits"], result.edited_logits)
+    assert "\nmodel = nnsight_lab.demo.load('atlas')\n" in result.code()
+
+
+def test_a_model_loaded_by_name_is_loaded_alike(tmp_path):
+    folder = save_tiny_gpt2(tmp_path)
+    model = LanguageModel(folder, dtype=torch.float64, token="a secret")
+    result = Recipe(base=[1, 2, 3], steps=[Zero("transformer.h.0.mlp", positions=-1)]).run(model)
+    assert result.clean_logits.dtype == torch.float64
+    left = executed(result.code())
+    assert torch.equal(left["edited_logits"], result.edited_logits)
+    assert "a secret" not in result.code()
+    # What cannot be written down is left to the reader.
+    other = LanguageModel(folder, config=AutoConfig.from_pretrained(folder))
+    assert Recipe(base=[1, 2, 3], steps=[Zero("lm_head")]).run(other).code().startswith("model = ...  # the wrapped")
+
+
+def test_what_only_the_reader_knows_stands_first():
+    module = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+    result = Recipe(steps=[Zero("0")], metric=None).run(NNsight(module), base=torch.ones(1, 3))
+    lines = result.code().splitlines()
+    assert lines[:2] == [
+        "model = ...  # the wrapped model that the recipe was run on",
+        "prompt = ...  # the input that the recipe was run on",
+    ]
+    check(result, model=NNsight(module), prompt=torch.ones(1, 3))
+
+
+def save_tiny_gpt2(folder):
+    """A folder with a model of one layer and a tokenizer of six words, as `from_pretrained` reads it."""
+    torch.manual_seed(0)
+    config = GPT2Config(vocab_size=6, n_positions=8, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    words = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: i for i, word in enumerate("abcdef")}, unk_token="a")
+    )
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="a", eos_token="a").save_pretrained(folder)
+    return folder

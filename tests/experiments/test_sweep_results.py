@@ -156,8 +156,10 @@ def test_exported_code_computes_the_same_grid(llama, step, options):
         llama, step, **{"base": BASE, "metric": METRIC, "positions": (1, 4, 8), "progress": False, **options}
     )
     # Without a tokenizer a prompt of ids goes in as a batch; the script says which model it needs.
+    code = result.code()
+    assert code.startswith("model = ...  # the wrapped model that the sweep was run on\n")
     names = {"model": llama}
-    exec(compile(result.code(), "sweep.py", "exec"), names)
+    exec(compile(code.partition("\n")[2], "sweep.py", "exec"), names)
     assert names["values"].shape == result.values.shape
     torch.testing.assert_close(names["values"], result.values, atol=3e-4, rtol=1e-4)
     assert float(result.differences.abs().max()) > 1e-4

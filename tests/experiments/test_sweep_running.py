@@ -148,7 +148,7 @@ def test_groups_are_the_cheapest_of_all_cuts():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"step": Zero(site="model.layers.*.mpl")}, UnknownSiteError, "no module is called 'model.layers.*.mpl'"),
+        ({"step": Zero(site="model.layers.*.mpl")}, UnknownSiteError, "has no submodule .mpl.. Did you mean .mlp."),
         ({"step": Zero(site="model.layers.0.mpl")}, UnknownSiteError, "no submodule 'mpl'"),
         (
             {"step": Zero(site="model.layers.*.mlp.source.self_zzz_*")},
