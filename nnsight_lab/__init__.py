@@ -22,13 +22,13 @@ from .engine import (
 )
 
 if TYPE_CHECKING:
-    from . import demo
+    from . import demo, experiments, plots
     from .models import LanguageModel
 
 __version__ = "0.1.0"
 
 # Loaded at first use, so that importing the package costs no more than importing torch.
-_LAZY = {"LanguageModel": "nnsight_lab.models", "demo": None}
+_LAZY = {"LanguageModel": "nnsight_lab.models", "demo": None, "experiments": None, "plots": None}
 
 __all__ = [
     "CalleeIsModuleError",
@@ -46,6 +46,8 @@ __all__ = [
     "TraceStateError",
     "UnknownNameError",
     "demo",
+    "experiments",
+    "plots",
     "save",
 ]
 

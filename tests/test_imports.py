@@ -112,6 +112,15 @@ def test_language_models_load_at_first_use():
     assert "nnsight_lab.models" in loaded_after("import nnsight_lab\nnnsight_lab.LanguageModel")
 
 
+@pytest.mark.parametrize("part", ["experiments", "plots", "demo"])
+def test_parts_load_at_first_use_without_what_is_heavy(part):
+    alone = loaded_after("import torch")
+    assert f"nnsight_lab.{part}" not in loaded_after("import nnsight_lab")
+    after = loaded_after(f"import nnsight_lab\nnnsight_lab.{part}")
+    assert f"nnsight_lab.{part}" in after
+    assert {name for name in after - alone if name.startswith(HEAVY)} == set()
+
+
 def test_every_exported_name_exists():
     for name in nnsight_lab.__all__:
         assert getattr(nnsight_lab, name) is not None
