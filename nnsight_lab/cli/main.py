@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mistakes() -> tuple[type[BaseException], ...]:
     """Errors that what was given is the cause of. Imported late, because `--help` needs none of it."""
-    from ..demo.gguf_cache import DemoModelError
+    from ..demo import DemoModelError
     from ..engine import TraceError
     from ..experiments import ExperimentError
     from ..models import ModelUnavailableError, PromptError

@@ -25,14 +25,12 @@ from pathlib import Path
 from packaging.version import Version
 from tqdm.auto import tqdm
 
+from .errors import DemoModelError
+
 # Earlier ones take any Llama GGUF's tokenizer for Code Llama's and put a token before every prompt.
 OLDEST_TRANSFORMERS = Version("5.6")
 _CHUNK = 1 << 20
 _log = logging.getLogger(__name__)
-
-
-class DemoModelError(RuntimeError):
-    """A demonstration model could not be fetched or verified; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
