@@ -57,17 +57,21 @@ def add_to(commands: Any) -> None:
         "--memory", type=float, metavar="MB", help="what the computation may take; by default a quarter of what is free"
     )
     add("--save", metavar="DIR", type=Path, help="write the sweep to a folder, as SweepResult.save does")
+    add("--overwrite", action="store_true", help="let --save write into a folder that holds something")
     add("--json", action="store_true", help="print the cells as JSON")
     parser.set_defaults(carry_out=_sweep)
 
 
 def _sweep(parsed: argparse.Namespace) -> int:
     from ..experiments import sweep
+    from ..experiments.folders import make_folder
     from .main import INTERRUPTED
 
     step, metric = _step(parsed), _metric(parsed.metric)
     if parsed.memory is not None and not parsed.memory > 0:
         raise UsageError(f"--memory: a positive number of megabytes, not {parsed.memory:g}.")
+    if parsed.save is not None:
+        make_folder(parsed.save, parsed.overwrite)  # before the work, which a refusal afterwards would lose
     result = sweep(
         load(parsed.model),
         step,
@@ -81,7 +85,7 @@ def _sweep(parsed: argparse.Namespace) -> int:
         memory=None if parsed.memory is None else int(parsed.memory * 1e6),
     )
     if parsed.save is not None:
-        result.save(parsed.save)
+        result.save(parsed.save, overwrite=parsed.overwrite)
         print(f"saved to {parsed.save}", file=sys.stderr)
     if parsed.json:
         print_json(_as_data(result))

@@ -26,6 +26,7 @@ from .metrics import Answer
 from .passes import Place
 from .prefix import Prefix, record, takes_use_cache, with_hidden
 from .recipe import Prompt
+from .sites import parse_site
 from .survey import survey
 from .tokens import answer_reader, token_texts
 
@@ -56,7 +57,7 @@ def lens(
             feed-forward part puts out.
         sites: a site pattern in place of `stream`; their values are `[1, position, d_model]`.
         token: a token whose logit and rank are kept.
-        norm, head: dotted paths of a final norm and an unembedding to use in place of the model's own end; without
+        norm, head: paths of a final norm and an unembedding to use in place of the model's own end; without
             `norm`, `head` alone is applied.
 
     Raises:
@@ -168,10 +169,13 @@ def _own_end(model: NNsight, prefix: Prefix) -> Any:
 
 
 def _modules_end(model: NNsight, norm: str | None, head: str) -> Any:
-    try:
-        modules = [model._model.get_submodule(path) for path in (norm, head) if path]
-    except AttributeError as error:
-        raise UnknownSiteError(f"norm or head: there is no such module: {error}") from error
+    modules = []
+    for path, field in ((norm, "norm"), (head, "head")):
+        if path:
+            site = parse_site(model, path, field)
+            if site.operations:
+                raise UnknownSiteError(f"{field}: {path!r} is an operation; a module is needed.")
+            modules.append(model._model.get_submodule(site.module))
 
     def end(hidden: Tensor) -> Tensor:
         with torch.no_grad():

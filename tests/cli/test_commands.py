@@ -372,3 +372,16 @@ def test_a_signal_while_a_process_sweeps(tmp_path):
     assert "Traceback" not in done.stderr
     data = json.loads(done.stdout)
     assert 0 < sum(map(sum, data["done"])) < 96
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_a_folder_that_holds_something_is_refused_before_the_work(capsys, monkeypatch, recipe, tmp_path, command):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "mine.txt").write_text("mine")
+    words = ["run", recipe()] if command == "run" else [*SWEEP, "--site", "transformer.h.*", "--step", "zero"]
+    words += ["--save", str(tmp_path / "kept")]
+    with monkeypatch.context() as patch:
+        patch.setattr(f"nnsight_lab.cli.{command}.load", lambda name: pytest.fail("the model was loaded"))
+        assert "holds something already" in refused(capsys, *words)
+    assert main([*words, "--overwrite"]) == 0
+    assert (tmp_path / "kept" / "mine.txt").read_text() == "mine"

@@ -60,6 +60,8 @@ def test_capped_logits_stay_capped():
 def test_modules_can_be_named(llama):
     by_name = lens(llama, BASE, norm="model.norm", head="lm_head", token=7)
     torch.testing.assert_close(by_name.logit, lens(llama, BASE, token=7).logit)
+    by_address = lens(llama, BASE, norm="model.model.norm", head="model.lm_head", token=7)
+    assert torch.equal(by_address.logit, by_name.logit)
     module = llama._model
     bare = lens(llama, BASE, head="lm_head", token=7)
     with torch.no_grad():
@@ -70,8 +72,10 @@ def test_modules_can_be_named(llama):
 def test_what_cannot_be_looked_through_is_refused(llama):
     with pytest.raises(ExperimentError, match="no layers to look through"):
         lens(tiny("albert"), BASE)
-    with pytest.raises(UnknownSiteError, match="no such module"):
+    with pytest.raises(UnknownSiteError, match=r"head: .* has no submodule 'lm_haed'. Did you mean 'lm_head'"):
         lens(llama, BASE, head="lm_haed")
+    with pytest.raises(UnknownSiteError, match=r"norm: 'model.source.self_norm_0' is an operation"):
+        lens(llama, BASE, norm="model.source.self_norm_0", head="lm_head")
     with pytest.raises(ExperimentError, match="give head as well"):
         lens(llama, BASE, norm="model.norm")
     with pytest.raises(ScopeError, match="takes the residual stream's"):
