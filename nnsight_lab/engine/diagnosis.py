@@ -23,9 +23,9 @@ def too_late(run: Run, point: Point, phase: str, index: int | None, attribute: s
     later = run.last_address
     if later is None:
         return OutOfOrderError(f"{what} was asked for after the forward had ended. {_cure(what, later)}")
-    stands = "the forward has ended since" if run.finished else f"the model now stands at {later}"
+    stands = "" if run.finished else f" (the model now stands at {later})"
     return OutOfOrderError(
-        f"{what} was asked for after {later}, but the forward had already passed it ({stands}). {_cure(what, later)}"
+        f"{what} was asked for after {later}, but the forward had already passed it{stands}. {_cure(what, later)}{_doubt(run)}"
     )
 
 
@@ -34,6 +34,16 @@ def _cure(what: str, later: str | None) -> str:
     return (
         "Sites are met in the order in which the forward reaches them: "
         f"move the line with {what} {place}, or read it in a second trace."
+    )
+
+
+def _doubt(run: Run) -> str:
+    """What makes the counts uncertain, if anything does."""
+    if not run.disturbed:
+        return ""
+    return (
+        " (The model was called from outside this trace at the same time, from another thread or a trace inside the "
+        "block, so which modules had run before is not certain.)"
     )
 
 
@@ -74,7 +84,7 @@ def missed(
         return NotReachedError(
             f"{what}: call {index} was asked for (they count from 0), but the forward made only {calls}."
         )
-    return NotReachedError(f"{what} was never reached: {why_not(run, point)}")
+    return NotReachedError(f"{what} was never reached: {why_not(run, point)}{_doubt(run)}")
 
 
 def ran_unobserved(point: Point) -> bool:

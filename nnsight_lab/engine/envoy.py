@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from .errors import UnknownNameError, nearest
-from .instruments import RESERVED, Instruments, spell
+from .instruments import NOT_YET, RESERVED, Instruments, spell
 from .openruns import current_run, outside_trace
 from .points import LEAVE, Arguments, Point
 from .run import Run
@@ -84,8 +84,7 @@ class Envoy(Site):
         """
         module = self._module._modules.get(name)
         if module is None:
-            known = [key for key, value in self._module._modules.items() if value is not None]
-            raise UnknownNameError(f"{self.path} has no child module {name!r}.{nearest(name, known)}")
+            raise UnknownNameError(f"{self.path} has no child module {name!r}.{self._instead_of(name)}")
         return self._envoy_of(name, module)
 
     def get(self, path: str) -> Envoy:
@@ -116,13 +115,32 @@ class Envoy(Site):
                 raise
             if hasattr(type(module), name):  # a property of the module that failed
                 raise
-            names = [key for key in dir(module) if not key.startswith("_")] + sorted(RESERVED)
+            if name in NOT_YET:
+                raise UnknownNameError(
+                    f"{self.path}.{name} is not in this version of nnsight-lab: {NOT_YET[name]}"
+                ) from None
             raise UnknownNameError(
-                f"{self.path} ({type(module).__name__}) has no submodule or attribute {name!r}.{nearest(name, names)}"
+                f"{self.path} ({type(module).__name__}) has no submodule or attribute {name!r}.{self._instead_of(name)}"
             ) from error
         if name in _FLUENT and getattr(value, "__self__", None) is module:
             return _Fluent(value, self)
         return value
+
+    def _names(self) -> list[str]:
+        """What a user addresses here: child modules, the site's attributes, the module's own data."""
+        module = self._module
+        children = [key for key, value in module._modules.items() if value is not None]
+        data = [key for key in vars(module) if not key.startswith("_")]
+        return [*children, *sorted(RESERVED), *data]
+
+    def _instead_of(self, name: str) -> str:
+        """A hint for a name that does not exist: the nearest ones, else the child modules there are."""
+        hint = nearest(name, self._names())
+        children = [key for key, value in self._module._modules.items() if value is not None]
+        if hint or not children:
+            return hint
+        shown = ", ".join(children[:8]) + (", ..." if len(children) > 8 else "")
+        return f" Its modules: {shown}."
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(getattr(type(self), name, None), property):
@@ -132,10 +150,9 @@ class Envoy(Site):
                 value = value._module
             setattr(self._module, name, value)
         else:
-            names = [*sorted(RESERVED), *(key for key in dir(self._module) if not key.startswith("_"))]
             raise UnknownNameError(
                 f"{self.path} ({type(self._module).__name__}) has nothing called {name!r} to assign to."
-                f"{nearest(name, names)} A new attribute goes on the module itself: {self.path}._module.{name} = ..."
+                f"{self._instead_of(name)} A new attribute goes on the module itself: {self.path}._module.{name} = ..."
             )
 
     def __getitem__(self, key: Any) -> Any:
@@ -174,7 +191,8 @@ class Envoy(Site):
         return key in self._module
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *dir(self._module)})
+        api = [name for name in object.__dir__(self) if not name.startswith("_") or name.startswith("__")]
+        return sorted({*api, *self._names()})
 
     def named_modules(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Envoy]]:
         """Pairs of dotted path and envoy, this one first; with `remove_duplicate=False` aliases too."""

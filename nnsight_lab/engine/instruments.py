@@ -242,6 +242,18 @@ def _place(caller: Listing, label: str) -> tuple[str, int, str]:
 
 # Attributes that a wrapped module has of its own; a child of that name is spelled `.child("name")`.
 RESERVED = frozenset({"output", "input", "inputs", "source", "skip", "child", "get", "path"})
+# nnsight's names for what this version does not have, and what to do meanwhile.
+NOT_YET = {
+    "invoke": "pass a list of prompts to trace(...), or nest traces.",
+    "iter": "operations are addressed by call with [i].",
+    "all": "operations are addressed by call with [i].",
+    "next": "operations are addressed by call with [i].",
+    "barrier": "nested traces run in the order in which they are written.",
+    "cache": "read the sites one by one.",
+    "session": "write the traces one after the other.",
+    "scan": "run the model on a small input.",
+    "edit": "make the edit in each trace.",
+}
 ROOT_RESERVED = frozenset({"trace", "tokenizer", "generate", "session", "scan", "edit"})
 
 

@@ -52,7 +52,12 @@ def current_run(owner: object) -> Run | None:
 
 
 def outside_trace(address: str) -> OutsideTraceError:
-    """The error for a site's value that was asked for while no trace was open."""
+    """The error for a site's value that was asked for while no trace of its model was open."""
+    if any(not run.closed for run in _open.get()):
+        return OutsideTraceError(
+            f"{address} belongs to another model (or another wrapper of it) than the one whose trace is open: it has a "
+            "value only inside a trace of its own. Traces of two models can be nested."
+        )
     return OutsideTraceError(
         f"{address} has a value only while a trace is open. Write it inside `with model.trace(...):` "
         "(values read there stay usable after the block)."

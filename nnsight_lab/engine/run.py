@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
-from torch import nn
+from torch import Tensor, nn
 
 from . import diagnosis, openruns
 from .coroutine import Coroutine, hand_back
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from .instruments import Instruments
 
 _CALL_CODE = nn.Module._call_impl.__code__
+
+
+def describe_value(value: Any) -> str:
+    """A value in few words: type, and shape and dtype of a tensor."""
+    if isinstance(value, Tensor):
+        return f"{type(value).__name__} {list(value.shape)} {str(value.dtype).removeprefix('torch.')}"
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__} of {len(value)}"
+    return repr(value) if isinstance(value, (int, float, bool, str, type(None))) else type(value).__name__
 
 
 class Run:
@@ -60,6 +69,7 @@ class Run:
         self.result: Any = None
         self.failure: TraceError | None = None
         self.error: str | None = None
+        self.assigned: list[tuple[str, Any]] = []
         self._model: Coroutine | None = None
         self.taps: list[Tap] = []
         self.before: dict[Tap, int] = {}
@@ -279,6 +289,7 @@ class Run:
             self.tables.clear()
             self.points.clear()
             self.late.clear()
+            self.assigned.clear()
             self.stack.clear()
             self.at = None
             if self._model is not None:
@@ -302,6 +313,8 @@ class Run:
         except BaseException as error:
             self.finished = True
             self.error = type(error).__name__
+            for address, value in () if isinstance(error, TraceError) else self.assigned[-3:]:
+                error.add_note(f"This trace had assigned {address}: {describe_value(value)}.")
             raise
         if model.ended:
             self.finished = True

@@ -33,6 +33,7 @@ class Site:
     def _write_output(self, value: Any) -> None:
         run, point, index = self._locate("output")
         run.write(point, LEAVE, lambda _: value, index)
+        run.assigned.append((f"{point.address}.output", value))
 
     def _read_inputs(self) -> Arguments:
         run, point, index = self._locate("inputs")
@@ -52,6 +53,7 @@ class Site:
         run, point, index = self._locate("inputs")
         args, kwargs = value
         run.write(point, ENTER, lambda _: (tuple(args), dict(kwargs)), index)
+        run.assigned.append((f"{point.address}.inputs", value))
 
     def _read_input(self) -> Any:
         run, point, index = self._locate("input")
@@ -70,12 +72,14 @@ class Site:
             raise InputAccessError(f"{address} was called without arguments, so there is no .input to replace.")
 
         run.write(point, ENTER, replace, index)
+        run.assigned.append((f"{address}.input", value))
 
     output = property(_read_output, _write_output)
     input = property(_read_input, _write_input)
     inputs = property(_read_inputs, _write_inputs)
 
-    output.__doc__ = """The value of the call: the model's own object; in-place changes reach the model.
+    output.__doc__ = """The value of the call: the model's own object. An in-place change counts until the
+        next site is read: after that the model has gone on.
 
         Raises:
             OutsideTraceError: no trace is open.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from .errors import CalleeUnknownError, SourceUnavailableError, TraceError
+from .errors import CalleeUnknownError, SourceUnavailableError, TraceError, UnknownNameError, nearest
 from .functions import bound_to, innermost
 from .instruments import same_basis
 from .listing import Listing, Operation
@@ -30,6 +30,8 @@ from .tables import OperationTable, callee_is_module, unknown_operation
 if TYPE_CHECKING:
     from .envoy import Envoy
 
+_NO_FORWARD = nn.Module.forward
+_ASSIGNABLE = ("output", "input", "inputs")
 _LABEL = re.compile(r"[A-Za-z_]\w*_\d+")
 
 
@@ -96,6 +98,16 @@ class Source:
         self._check(label)
         return OperationSite(self, label)
 
+    def __setattr__(self, label: str, value: Any) -> None:
+        if label.startswith("_"):
+            object.__setattr__(self, label, value)
+            return
+        self._check(label)
+        raise UnknownNameError(
+            f"{self._address}.{label} is an operation, not a value: assign to {self._address}.{label}.output "
+            "(or .input, .inputs)."
+        )
+
     def __getitem__(self, label: str) -> OperationSite:
         return getattr(self, label)
 
@@ -138,7 +150,13 @@ class ModuleSource(Source):
         return self._owner._source_of(everything)
 
     def _function(self) -> FunctionType:
-        return innermost(self._forward(), "forward")
+        function = innermost(self._forward(), "forward")
+        if function is _NO_FORWARD:
+            kind = type(self._owner._module).__name__
+            raise SourceUnavailableError(
+                f"{self._owner.path} is a {kind}, which has no forward; its modules have one each."
+            )
+        return function
 
     def _rewritten(self) -> Rewritten:
         owner = self._owner
@@ -190,13 +208,20 @@ class CalleeSource(Source):
     def __call__(self, everything: bool = False) -> CalleeSource:
         return CalleeSource(self._operation, everything)
 
+    @property
+    def listing(self) -> Listing:
+        """Rows and operations as data. In a trace, what only the run can tell is found by running to the call."""
+        run = current_run(self._envoy._root)
+        if run is not None and not run.finished and self._operation._callee() is None:
+            self._operation.inputs  # noqa: B018
+        return super().listing
+
     def _function(self) -> FunctionType:
         callee = self._operation._callee()
         if callee is None:
             raise CalleeUnknownError(
-                f"What {self._operation._address} calls is known only from a run. Inside a trace use "
-                f"{self._address}.<operation>; to list it, first run a trace that reads one of its operations or "
-                f"`{self._operation._address}.output`."
+                f"What {self._operation._address} calls is known only from a run. Print {self._address} inside a "
+                f"trace, before the model is past it, or once a trace has read `{self._operation._address}.output`."
             )
         return innermost(callee, self._operation.operation.callee_name)
 
@@ -236,6 +261,14 @@ class OperationSite(Site):
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"{self._address} is not iterable; [i] addresses its i-th call.")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") or name in _ASSIGNABLE:
+            object.__setattr__(self, name, value)
+        else:
+            raise UnknownNameError(
+                f"{self._address} has nothing called {name!r} to assign to.{nearest(name, _ASSIGNABLE)}"
+            )
+
     def _locate(self, attribute: str) -> tuple[Run, Point, int | None]:
         source = self._source
         run = current_run(source._envoy._root)
@@ -247,7 +280,7 @@ class OperationSite(Site):
     @property
     def operation(self) -> Operation:
         """Label, line and kind as data."""
-        return self._source.listing[self._label]
+        return self._source._rewritten().listing[self._label]
 
     @property
     def source(self) -> CalleeSource:
@@ -306,7 +339,8 @@ class OperationSite(Site):
     def __str__(self) -> str:
         return render_operation(self._source.listing, self.operation)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<operation {self._address}{'' if self._index is None else f'[{self._index}]'}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": render_html(self._source.listing, self.operation)}

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from .errors import TraceStateError
-from .instruments import Instruments
+from .errors import TraceStateError, UnknownNameError
+from .instruments import NOT_YET, Instruments
 from .run import Run
 from .save import with_save
 
@@ -42,6 +42,8 @@ class StopTrace(BaseException):
 
 class Tracer:
     """The trace's handle. Made by `.trace(...)`; used once."""
+
+    __slots__ = ("__weakref__", "_run", "_state")
 
     def __init__(self, owner: Any, instruments: Instruments, call: Callable[[], Any]) -> None:
         self._run = Run(owner, instruments, call)
@@ -73,6 +75,11 @@ class Tracer:
                 _chain(later, error)
                 raise
         return isinstance(error, StopTrace) and error.tracer is self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NOT_YET:
+            raise UnknownNameError(f"tracer.{name} is not in this version of nnsight-lab: {NOT_YET[name]}")
+        raise AttributeError(f"A tracer has no {name!r}; it has .stop() and .result.")
 
     def stop(self) -> None:
         """End the block and the model here. What was read before stays; code after the block goes on."""

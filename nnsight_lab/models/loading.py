@@ -61,6 +61,9 @@ def _unreachable(error: BaseException | None) -> str | None:
 def load_config(name: str, **options: Any) -> Any:
     """The model's configuration. Raises ModelUnavailableError when offline and not cached, or when it is unreadable."""
     import transformers
+
+    if name.startswith((".", "/", "~")) and not os.path.isdir(os.path.expanduser(name)):
+        raise ModelUnavailableError(f"There is no folder {name!r} to load a model from.")
     from transformers import AutoConfig
 
     with _explained(name, "configuration"):

@@ -219,7 +219,7 @@ def second_kind(x):
 def test_a_callee_that_only_a_run_can_tell():
     model = NNsight(Chooses())
     with pytest.raises(
-        CalleeUnknownError, match=r"model\.source\.kind_0 calls is known only from a run.*Inside a trace"
+        CalleeUnknownError, match=r"model\.source\.kind_0 calls is known only from a run.*inside a trace"
     ):
         print(model.source.kind_0.source)
     with pytest.raises(CalleeUnknownError):
