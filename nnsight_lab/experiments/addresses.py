@@ -17,9 +17,9 @@ from ..engine.errors import nearest
 _NUMBER = r"-?\d+"
 _SLICE = rf"(?:{_NUMBER})?:(?:{_NUMBER})?(?::(?:{_NUMBER})?)?"
 _PART = re.compile(
-    rf"""\.?child\(\s*(?P<quote>['"])(?P<child>.*?)(?P=quote)\s*\)
+    r"""\.?child\(\s*(?P<quote>['"])(?P<child>.*?)(?P=quote)\s*\)
     | \[\s*(?P<mark>['"])(?P<key>.*?)(?P=mark)\s*\]
-    | \[\s*(?P<number>{_NUMBER}|{_SLICE}|\*)\s*\]
+    | \[\s*(?P<member>[^\[\]'"]+?)\s*\]
     | \.?(?P<name>[^.\[\]()\s]+)(?:\(everything=True\))?""",
     re.VERBOSE,
 )
@@ -34,7 +34,7 @@ def read_names(address: str) -> tuple[str, ...] | None:
         part = _PART.match(address, at)
         if part is None or (part["name"] is not None and (at > 0) != (address[at] == ".")):
             return None
-        names.append(next(part[group] for group in ("child", "key", "number", "name") if part[group] is not None))
+        names.append(next(part[group] for group in ("child", "key", "member", "name") if part[group] is not None))
         at = part.end()
     return tuple(names)
 

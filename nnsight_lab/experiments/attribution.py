@@ -26,6 +26,7 @@ from .inputs import Inputs
 from .metrics import Answer, AnyMetric, LogitDiff, Probability
 from .plan import Action, Visit
 from .planning import elements_by_place
+from .plotted import Plotted
 from .prefix import last_logits
 from .recipe import Prompt, Recipe
 from .scope import index_of, view_of
@@ -40,7 +41,7 @@ from .values import pick, put
 
 
 @dataclass(frozen=True, eq=False)
-class AttributionResult:
+class AttributionResult(Plotted):
     """Estimated and exact effects of a grid of patches.
 
     Attributes:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .errors import ExperimentError, StoredResultError
 from .folders import make_folder
+from .plotted import Plotted
 
 VERSION = 1
 _JSON, _TENSORS = "lens.json", "lens.safetensors"
@@ -36,7 +37,7 @@ def _short(token: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class LensResult:
+class LensResult(Plotted):
     """A grid of sites by positions.
 
     Attributes:

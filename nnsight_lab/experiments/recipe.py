@@ -138,6 +138,10 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         for number, step in enumerate(self.steps):
             if not isinstance(step, AnyStep):
                 raise RecipeError(f"steps[{number}]: a step such as Zero(site=...), not {type(step).__name__}")
+        if isinstance(self.metric, type):
+            raise RecipeError(
+                f"metric: {self.metric.__name__} is a kind of metric; make one, {self.metric.__name__}(...)."
+            )
         try:
             data = msgspec.to_builtins(self)
         except (TypeError, ValueError) as error:

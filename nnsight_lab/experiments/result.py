@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from .errors import ExperimentError
 from .metrics import kl_divergence
+from .plotted import Plotted
 from .recipe import Recipe
 from .steps import Capture
 
@@ -115,7 +116,7 @@ class MetricValue(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Plotted):
     """The clean run and the edited run of a recipe, compared.
 
     Attributes:

@@ -22,7 +22,7 @@ from ..engine import (
     UnknownNameError,
 )
 from ..engine.instruments import spell
-from .addresses import first_miss, follow, modules_called, readings, suggestion
+from .addresses import first_miss, follow, is_pattern, modules_called, readings, suggestion
 from .errors import UnknownSiteError
 
 _EXTRA = ("op_", "var_", "return_")
@@ -87,6 +87,8 @@ def _wrong(model: NNsight, site: str, done: Sequence[str], module: nn.Module, re
     if rest[-1] in _VALUES and _is_site(rest[:-1]):
         place = SitePath(".".join(done), tuple(rest[1:-1:2]))
         return f'{site!r} is not a site but a value of one: write {str(place)!r}, and io="{_VALUES[rest[-1]]}".'
+    if is_pattern(rest[0]):
+        return f"{site!r} is a pattern: a step has one site. Make a step for each, or sweep over them."
     if rest[0] != "source":
         return _no_submodule(model, done, module, rest[0])
     if len(rest) > 2 and rest[2].isdigit():

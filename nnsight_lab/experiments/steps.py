@@ -170,7 +170,8 @@ class Zero(Edit, frozen=True):
         Zero("transformer.h.5.attn.c_proj", io="input", heads=[3])    # what head 3 puts out
         Zero("transformer.h.5.mlp.source.self_act_0", index="0:40")   # neurons 0 to 39 after the activation function
 
-    Scopes: `positions`, `heads`, `index`, and a step's `io`, `element` and `call`; see `Edit` and `Step`.
+    Scopes, see `Edit` and `Step`: `positions` are -1, [0, 3], "2:5" or " Tower"; `heads` and `index` are 3, [0, 3] or
+    "0:4,7"; `io="input"`, `element` and `call` say which tensor of which call.
     """
 
 

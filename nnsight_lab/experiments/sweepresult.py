@@ -15,6 +15,7 @@ from .errors import ExperimentError
 from .grid import Axis, cell_step, cells
 from .metrics import normalised_recovery
 from .plan import Plan
+from .plotted import Plotted
 
 if TYPE_CHECKING:
     from .recipe import Recipe
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class SweepResult:
+class SweepResult(Plotted):
     """The cells of a sweep.
 
     Attributes:

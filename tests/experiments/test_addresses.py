@@ -94,6 +94,9 @@ def test_a_module_called_output_is_a_site():
     [
         ("transformer.h.5x", "'transformer.h' (ModuleList) has no submodule '5x'. Did you mean '5'? It has 0 to 11."),
         ("model.transformer.h[12]", "'transformer.h' (ModuleList) has no submodule '12'. It has 0 to 11."),
+        ("model.transformer.h[5x]", "'transformer.h' (ModuleList) has no submodule '5x'. Did you mean '5'?"),
+        ("transformer.h[2:5].mlp", "'transformer.h[2:5].mlp' is a pattern: a step has one site."),
+        ("transformer.h.*", "'transformer.h.*' is a pattern: a step has one site."),
         ("transformer.h.mlp", "It has 0 to 11. Each has 'mlp': did you mean '0.mlp' or, in a sweep, '*.mlp'?"),
         ("transformer.h.5.mpl", "has no submodule 'mpl'. Did you mean 'mlp'?"),
         ("transformer.h.5.xyz", "has no submodule 'xyz'. It has ln_1, attn, ln_2, mlp."),
@@ -168,6 +171,6 @@ def test_dots_brackets_and_child_calls_read_alike(parts):
         assert read_names(mixed) == tuple(parts)
 
 
-@pytest.mark.parametrize("text", ["h[", "h]", "a..b", ".a", "h[x]", "a b", "h[1]x"])
+@pytest.mark.parametrize("text", ["h[", "h]", "a..b", ".a", "h[]", "a b", "h[1]x"])
 def test_what_is_no_address_has_no_names(text):
     assert read_names(text) is None

@@ -80,6 +80,7 @@ def test_a_sweep_takes_single_entries(atlas):
         (lambda model: Recipe(EIFFEL).run(), r"no name of a model; a prompt goes by its name, base='The Eiffel"),
         (lambda model: Recipe("atlas", [Zero("a")]), r"base: text or token ids, not a step: .* steps=\[...\]"),
         (lambda model: Recipe("atlas", EIFFEL, Zero("a")), r"source: text or token ids, not a step"),
+        (lambda model: Recipe(metric=LogitDiff).validate(), r"metric: LogitDiff is a kind of metric; make one"),
         (lambda model: Zero("a", [-1]), r'io is "output" or "input", not \[-1\]; give other fields by name'),
         (lambda model: Zero(5), "site is text"),
         (lambda model: Zero("a", positions=[]), "positions is empty"),
