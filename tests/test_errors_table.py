@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import nnsight_lab
-from nnsight_lab import LanguageModel, NNsight, demo, engine, experiments, models
+from nnsight_lab import LanguageModel, NNsight, demo, engine, experiments, models, plots
 from nnsight_lab.demo.gguf_cache import WheelModel, prepare
 from nnsight_lab.experiments import Recipe, Zero
 from tests.engine.trace_toys import sample, toy
@@ -25,6 +25,7 @@ SECTIONS = {
     "Models": (models,),
     "Demo models": (demo,),
     "Experiments": (experiments,),
+    "Plots": (plots,),
 }
 
 
@@ -188,6 +189,10 @@ def stored_result():
         result.save(folder)
 
 
+def plot_nothing():
+    plots.plot(3)
+
+
 RAISED = {
     "OutsideTraceError": outside,
     "OutOfOrderError": out_of_order,
@@ -209,6 +214,7 @@ RAISED = {
     "ScopeError": scope,
     "MovedOperationError": moved_operation,
     "StoredResultError": stored_result,
+    "PlotError": plot_nothing,
 }
 TABLE = {name: message for section in SECTIONS for name, message in rows(section).items()}
 

@@ -12,7 +12,17 @@ import nnsight_lab
 ROOT = Path(nnsight_lab.__file__).parent
 
 # A part may import those of a lower level, and itself. `None` is the package's own `__init__`.
-LEVELS = {"engine": 0, "models": 1, "demo": 2, "experiments": 3, "plots": 4, "remote": 5, "widgets": 6, None: 7, "cli": 8}
+LEVELS = {
+    "plots": 0,
+    "engine": 0,
+    "models": 1,
+    "demo": 2,
+    "experiments": 3,
+    "remote": 5,
+    "widgets": 6,
+    None: 7,
+    "cli": 8,
+}
 
 HEAVY = ("transformers", "accelerate", "IPython", "ipykernel", "jupyterlab", "plotly", "pandas", "ray", "anywidget",
          "ipywidgets", "traitlets", "safetensors.torch", "tokenizers", "matplotlib")  # fmt: skip

@@ -25,7 +25,8 @@ def too_late(run: Run, point: Point, phase: str, index: int | None, attribute: s
         return OutOfOrderError(f"{what} was asked for after the forward had ended. {_cure(what, later)}")
     stands = "" if run.finished else f" (the model now stands at {later})"
     return OutOfOrderError(
-        f"{what} was asked for after {later}, but the forward had already passed it{stands}. {_cure(what, later)}{_doubt(run)}"
+        f"{what} was asked for after {later}, but the forward had already passed it{stands}. "
+        f"{_cure(what, later)}{_doubt(run)}"
     )
 
 

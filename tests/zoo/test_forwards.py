@@ -14,8 +14,8 @@ import torch
 import nnsight_lab as nl
 from nnsight_lab.engine import OperationSite, Source
 from nnsight_lab.engine.functions import innermost
-from nnsight_lab.engine.points import LEAVE
 from nnsight_lab.engine.openruns import current_run
+from nnsight_lab.engine.points import LEAVE
 
 from . import ARCHITECTURES, Architecture, bit_identical, build
 from .plain_log import Digest, PlainLog, digest
