@@ -1,8 +1,9 @@
 """A sweep: one step, carried out at every site, position and head of a grid, one cell at a time in meaning.
 
 The cells are independent edited runs, and are computed together as far as the model allows. Four ways, the fastest
-first: the rolling batch from the edited position on; the rolling batch over all positions (models that are not
-causal, or keep more than keys and values); all cells as rows of full forwards; one full forward a cell. The first
+first: together, each cell from the layer and position of its edit on; together, each from the layer of its edit on, at
+all positions (models that are not causal, or keep more than keys and values); all cells as rows of full forwards; one
+full forward a cell. The first
 forward of a way is checked, once for each model, kind of site and prompt length: some of its cells with large effects
 are run alone through the whole model. When the numbers differ by more than rounding, or the model refuses, the next
 way is taken and the result says so.
