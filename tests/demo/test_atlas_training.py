@@ -119,7 +119,16 @@ def test_patching_refuses_prompts_of_two_lengths(trained):
 
 
 def test_the_script_writes_a_checkpoint_and_its_card_and_prints_the_card(tmp_path, capsys):
-    sizes = {"layers": 2, "heads": 2, "width": 16, "steps": 2, "batch": 8, "seed": 3, "subject-blocks": 1, "answer-blocks": 1}
+    sizes = {
+        "layers": 2,
+        "heads": 2,
+        "width": 16,
+        "steps": 2,
+        "batch": 8,
+        "seed": 3,
+        "subject-blocks": 1,
+        "answer-blocks": 1,
+    }
     main(["--out", str(tmp_path), *(f"--{name}={value}" for name, value in sizes.items())])
     card = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert card in capsys.readouterr().out
