@@ -72,7 +72,7 @@ def _may_pause(callee: Any, args: tuple[Any, ...]) -> bool:
     flight is taken at the module itself.
     """
     kind = type(callee)
-    if kind in _IN_PYTHON:
+    if kind in _IN_PYTHON or isinstance(callee, functools.partial):
         return True
     if kind is BuiltinMethodType:
         owner = callee.__self__

@@ -179,3 +179,20 @@ def test_a_call_is_read_after_the_module_that_ran_inside_it(label: str) -> None:
         value = getattr(model.source, label).output
     assert inner is not None
     assert torch.equal(value, expected[label])
+
+
+class CallsForward(Two):
+    def forward(self, x):
+        return self.b(self.a.forward(x))
+
+
+def test_a_childs_forward_called_directly_is_read_after_an_operation_inside_it() -> None:
+    model = NNsight(CallsForward())
+    x = torch.ones(2, 4)
+    with model.trace(x):
+        model.a.source.F_linear_0
+        model.source.self_a_forward_0
+        inside = model.a.source.F_linear_0.output
+        value = model.source.self_a_forward_0.output
+    assert torch.equal(inside, model._model.a(x))
+    assert torch.equal(value, inside)
