@@ -82,7 +82,7 @@ def answer_reader(tokenizer: Any, vocabulary: int) -> Callable[[Answer], int]:
             )
         return int(ids[0])
 
-    return read
+    return functools.cache(read)
 
 
 def resolve_positions(positions: Sequence[Position], tokens: Sequence[str], length: int, where: str) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ token, so that a row computes what it would compute alone.
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -159,7 +160,7 @@ def _accepts(parameters: Mapping[str, inspect.Parameter] | None, name: str) -> b
 
 
 def _device_of(module: nn.Module) -> torch.device:
-    for tensor in (*module.parameters(), *module.buffers()):
+    for tensor in itertools.chain(module.parameters(), module.buffers()):
         if tensor.device.type != "meta":
             return tensor.device
     return torch.device("cpu")
