@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 from torch import Tensor
 
-from .errors import ExperimentError, StoredResultError
-from .folders import make_folder
+from .errors import ExperimentError
+from .folders import make_folder, reading
 from .plotted import Plotted
 
 VERSION = 1
@@ -105,18 +105,9 @@ class LensResult(Plotted):
     @classmethod
     def load(cls, path: str | Path) -> LensResult:
         """Read a folder that `save` wrote. Raises StoredResultError where it holds no lens."""
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
-        folder = Path(path)
-        if not (folder / _JSON).is_file() or not (folder / _TENSORS).is_file():
-            raise StoredResultError(f"{folder} holds no lens: it needs {_JSON} and {_TENSORS}.")
-        try:
-            stored = msgspec.json.decode((folder / _JSON).read_bytes(), type=_Stored)
-            grids = load_file(folder / _TENSORS)
+        with reading(Path(path), "lens", _JSON, _TENSORS, VERSION) as (data, grids):
+            stored = msgspec.convert(data, _Stored)
             fields = {name: grids.get(name) if name in ("logit", "rank") else grids[name] for name in _GRIDS}
-        except (msgspec.DecodeError, SafetensorError, KeyError) as error:
-            raise StoredResultError(f"{folder}: the stored lens is damaged: {error}") from error
         return cls(
             sites=stored.sites,
             tokens=stored.tokens,

@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Struct
 from torch import Tensor
 
-from .errors import StoredResultError
-from .folders import make_folder
+from .folders import make_folder, reading
 from .plan import Plan
 from .recipe import Recipe
 from .result import MetricValue, Result, SiteReport, Timing, TokenRow
@@ -103,24 +102,12 @@ def load_result(folder: Path) -> Result:
     Raises:
         StoredResultError: the folder holds no result, one of a later version, or one that is damaged.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    if not (folder / _JSON).is_file() or not (folder / _TENSORS).is_file():
-        raise StoredResultError(f"{folder} holds no result: it needs {_JSON} and {_TENSORS}.")
-    try:
-        data = msgspec.json.decode((folder / _JSON).read_bytes())
-        version = data.get("version") if isinstance(data, dict) else None
-        if isinstance(version, int) and version > VERSION:
-            raise StoredResultError(f"{folder}: version {version}, this nnsight-lab reads up to {VERSION}.")
+    with reading(folder, "result", _JSON, _TENSORS, VERSION) as (data, tensors):
         stored = msgspec.convert(data, _Stored)
         if stored.special:
             _put_special(data, stored.special)
             stored = msgspec.convert(data, _Stored)
-        tensors = load_file(folder / _TENSORS)
         return _assembled(stored, tensors)
-    except (msgspec.DecodeError, SafetensorError, KeyError, IndexError) as error:
-        raise StoredResultError(f"{folder}: the stored result is damaged: {error}") from error
 
 
 def _assembled(stored: _Stored, tensors: dict[str, Tensor]) -> Result:

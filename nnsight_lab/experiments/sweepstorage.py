@@ -11,7 +11,7 @@ import torch
 from msgspec import Struct
 
 from .errors import StoredResultError
-from .folders import make_folder
+from .folders import make_folder, reading
 from .grid import Axis
 from .plan import Plan
 from .steps import Position
@@ -80,23 +80,11 @@ def load_sweep(folder: Path) -> SweepResult:
     Raises:
         StoredResultError: the folder holds no sweep, one of a later version, or one that is damaged.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    if not (folder / _JSON).is_file() or not (folder / _TENSORS).is_file():
-        raise StoredResultError(f"{folder} holds no sweep: it needs {_JSON} and {_TENSORS}.")
-    try:
-        data = msgspec.json.decode((folder / _JSON).read_bytes())
-        version = data.get("version") if isinstance(data, dict) else None
-        if isinstance(version, int) and version > VERSION:
-            raise StoredResultError(f"{folder}: version {version}, this nnsight-lab reads up to {VERSION}.")
+    with reading(folder, "sweep", _JSON, _TENSORS, VERSION) as (data, tensors):
         stored = msgspec.convert(data, _Stored)
-        tensors = load_file(folder / _TENSORS)
         axes = tuple(Axis(axis.name, axis.labels, axis.entries) for axis in stored.axes)
         grids: dict[str, Any] = {name: tensors[name] for name in _GRIDS}
         numbers = {name: float(tensors[name][0]) for name in _NUMBERS if name in tensors}
-    except (msgspec.DecodeError, SafetensorError, KeyError, IndexError) as error:
-        raise StoredResultError(f"{folder}: the stored sweep is damaged: {error}") from error
     if tuple(grids["values"].shape) != tuple(len(axis) for axis in axes):
         raise StoredResultError(f"{folder}: the grid has shape {list(grids['values'].shape)}, the axes say otherwise.")
     return SweepResult(
