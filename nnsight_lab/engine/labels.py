@@ -3,7 +3,7 @@
 One walk over a function's syntax tree does both, so that a label and the site it names cannot part: it visits
 expressions in the order in which Python evaluates them, gives every call its label, and (on a copy of the tree) puts
 a gate before the callee: `self.act(x)` becomes `gates[1](self.act, x)`. The gate makes the call, once callee and
-something that observes the call.
+arguments have been evaluated, or takes it to whoever observes the operation.
 
 The rule: a call is named by its dotted callee joined by `_`; of a callee that does not start at a name only the
 attributes after the last call (or other expression) are kept; subscripts are dropped; anything else is `call`. `_N`

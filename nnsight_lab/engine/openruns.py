@@ -62,11 +62,3 @@ def outside_trace(address: str) -> OutsideTraceError:
         f"{address} has a value only while a trace is open. Write it inside `with model.trace(...):` "
         "(values read there stay usable after the block)."
     )
-
-
-def require_run(owner: object, address: str) -> Run:
-    """The open run of `owner`, or an error that says how to open one."""
-    run = current_run(owner)
-    if run is None:
-        raise outside_trace(address)
-    return run

@@ -125,8 +125,3 @@ def _indent(line: str, lines: tuple[str, ...]) -> int:
 def _dedented(lines: tuple[str, ...]) -> tuple[str, ...]:
     """Rows without the `def` line's indentation; lines indented less (inside strings) lose what they have."""
     return (*(line[_indent(line, lines) :] for line in lines), "")
-
-
-def listing_of(function: FunctionType, everything: bool = False) -> Listing:
-    """The listing of a function; nothing is installed anywhere."""
-    return rewritten(function, everything).listing

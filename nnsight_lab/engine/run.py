@@ -8,6 +8,7 @@ Cost: a read is two greenlet switches and a few dictionary look-ups.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
@@ -69,7 +70,7 @@ class Run:
         self.result: Any = None
         self.failure: TraceError | None = None
         self.error: str | None = None
-        self.assigned: list[tuple[str, Any]] = []
+        self.assigned: deque[tuple[str, Any]] = deque(maxlen=3)  # for the note on an error that follows
         self._model: Coroutine | None = None
         self.taps: list[Tap] = []
         self.before: dict[Tap, int] = {}
@@ -313,7 +314,7 @@ class Run:
         except BaseException as error:
             self.finished = True
             self.error = type(error).__name__
-            for address, value in () if isinstance(error, TraceError) else self.assigned[-3:]:
+            for address, value in () if isinstance(error, TraceError) else self.assigned:
                 error.add_note(f"This trace had assigned {address}: {describe_value(value)}.")
             raise
         if model.ended:

@@ -1,7 +1,7 @@
 """The operations of one function in one run.
 
-A table stands behind the gate of a rewritten function: it counts how often each operation was called and holds the
-points of those that the body asked for. A module's table is bound to its forward when the body first names one of
+A table stands behind the gates of a rewritten function, which count the calls: it holds the points of those operations
+that the body asked for. A module's table is bound to its forward when the body first names one of
 its operations; the table of a callee (`operation.source`) is bound when that operation is called, because only then
 is the callee known. Labels asked for before are checked at that moment.
 """

@@ -17,7 +17,7 @@ def _same_shape(one: nn.Module, other: nn.Module) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def render_tree(root: nn.Module, label: str, renamed: dict[str, str] | None = None) -> str:
+def render_tree(root: nn.Module, label: str) -> str:
     """Every module on a line: its name (or the call that reaches it), its type; aliases name their first path.
 
     Runs of equal modules in a list are folded into one entry.

@@ -1,8 +1,8 @@
 """One forward of the model with functions at some of its sites.
 
 The engine carries out assignments when the forward reaches their site. `forward_pass` leaves one at every site that a
-recipe names, before the model starts; so it needs no knowledge of the order of the sites, and finds it out. It is the
-only module of experiments that talks to the engine's runs.
+recipe names, before the model starts; so it needs no knowledge of the order of the sites, and finds it out. Beside it
+only sweeps, lenses and attribution, which skip layers or keep gradients, talk to the engine's runs.
 """
 
 from __future__ import annotations

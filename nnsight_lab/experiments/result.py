@@ -170,11 +170,6 @@ class Result(Plotted):
         """Whether an edit was carried out; without one the clean run stands for the edited one."""
         return any(not isinstance(self.recipe.steps[action.step], Capture) for action in self.plan.actions)
 
-    @property
-    def has_logits(self) -> bool:
-        """Whether the model's output is logits, so that there is a table."""
-        return bool(self.rows)
-
     def logit_difference(self, correct: int, wrong: int) -> tuple[float, float]:
         """Logit of token id `correct` minus that of `wrong`, in the clean and in the edited run."""
         pairs = [logits[0].double() for logits in (self.clean_logits, self.edited_logits)]
