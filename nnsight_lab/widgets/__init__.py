@@ -1,0 +1,1 @@
+"""The Lab: the annotated `forward` as a page, and what a click on it does."""

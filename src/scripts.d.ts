@@ -1,0 +1,4 @@
+declare module "*/wire-types.mjs" {
+  export function wireTypes(schema: unknown): Promise<string>;
+  export function readSchema(): Promise<unknown>;
+}
