@@ -1,0 +1,2 @@
+export function wireTypes(schema: unknown): Promise<string>;
+export function readSchema(): Promise<unknown>;

@@ -1,4 +1,0 @@
-declare module "*/wire-types.mjs" {
-  export function wireTypes(schema: unknown): Promise<string>;
-  export function readSchema(): Promise<unknown>;
-}
