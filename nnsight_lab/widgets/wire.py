@@ -717,6 +717,8 @@ class Picture(_Reply, frozen=True):
     """A 2-D slice, pooled to `rows` x `columns` float32 values in the buffer; NaN and infinities are kept.
 
     Attributes:
+        rows, columns: entry number i of n stands for the window's cells from floor(i * size / n) to
+            floor((i + 1) * size / n), exclusive; n is at most `size`.
         axes: of the whole tensor.
         slice: the one taken, complete.
         window: of the slice.
@@ -785,6 +787,7 @@ class SweepGrid(_Reply, frozen=True):
     Attributes:
         axes: in the order of the buffer's axes; a cell is a number for each.
         baseline, source_value: the metric of the clean run and of the source prompt's run.
+        colours: for the cells' differences from `baseline` (from 0 where there is none), symmetric around zero.
     """
 
     run: str
