@@ -51,9 +51,14 @@ def current_run(owner: object) -> Run | None:
     return found[-1]
 
 
+def any_open() -> bool:
+    """Whether the calling code is inside a trace, of whichever model."""
+    return any(not run.closed for run in _open.get())
+
+
 def outside_trace(address: str) -> OutsideTraceError:
     """The error for a site's value that was asked for while no trace of its model was open."""
-    if any(not run.closed for run in _open.get()):
+    if any_open():
         return OutsideTraceError(
             f"{address} belongs to another model (or another wrapper of it) than the one whose trace is open: it has a "
             "value only inside a trace of its own. Traces of two models can be nested."
