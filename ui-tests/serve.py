@@ -6,6 +6,7 @@ CODE is a cell to begin with, by default a Lab on the embedded model. In the bro
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 
@@ -33,4 +34,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # Ended from outside, it still stops its server.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     main()

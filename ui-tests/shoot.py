@@ -13,6 +13,7 @@ makes the command fail.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -58,4 +59,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # Ended from outside, it still stops its server.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())

@@ -76,3 +76,27 @@ def test_a_cell_can_run_on_while_the_page_is_used(notebook: Notebook) -> None:
     notebook.start("import time; time.sleep(0.3); print('done')")
     assert notebook.page.evaluate("harness.status()") in ("busy", "unknown", "idle")
     assert notebook.finish().text == "done\n"
+
+
+def test_a_view_in_a_notebook_that_is_only_read_is_marked(
+    notebook: Notebook, open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook.run(COUNTER)
+    dead = ".jupyter-widgets-disconnected"
+    expect(notebook.page.locator(dead)).to_have_count(0)
+    reader = open_notebook(None)
+    reader.open_saved(notebook.saved())
+    expect(reader.page.locator(dead)).to_have_count(1)
+
+
+def test_views_learn_that_the_kernel_died(open_notebook: Callable[..., Notebook], own_kernel: str) -> None:
+    notebook = open_notebook(own_kernel)
+    notebook.run(
+        COUNTER.replace(
+            "draw();",
+            """draw();
+            model.on("comm_live_update", function () { button.textContent = `live: ${this.model.comm_live}`; });""",
+        )
+    )
+    notebook.start("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    expect(notebook.page.get_by_role("button", name="live: false")).to_be_visible(timeout=15_000)

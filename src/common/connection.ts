@@ -9,7 +9,7 @@ import type { Action, Reply, Request } from "./wire";
 export interface Channel {
   send(content: unknown): void;
   onMessage(listener: (content: unknown, buffers: readonly DataView[]) => void): () => void;
-  /** Called when the kernel's end is closed; a no-op where the host cannot tell. */
+  /** Called when the kernel's end is closed, at once where it is already; never where the host cannot tell. */
   onClosed(listener: () => void): () => void;
 }
 

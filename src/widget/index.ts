@@ -9,7 +9,12 @@ import { App } from "./app";
 type Traits = Record<`_${keyof LabState}`, unknown>;
 type Model = AnyModel<Traits>;
 
-function channelOf(model: Model): Channel {
+// Whether the kernel's end is there, hosts built on ipywidgets tell in two ways, and other hosts in none. A view that is
+// made without a kernel carries this class. Later the model says that something has changed, with the view as `this`,
+// whose model knows what; anywidget's own wrapper of the model does not let it through.
+const DISCONNECTED = "jupyter-widgets-disconnected";
+
+function channelOf(model: Model, el: HTMLElement): Channel {
   return {
     send: (content) => model.send(content),
     onMessage(listener) {
@@ -18,18 +23,18 @@ function channelOf(model: Model): Channel {
       return () => model.off("msg:custom", heard);
     },
     onClosed(listener) {
-      // Hosts built on ipywidgets tell here that the kernel's end has gone; others never call.
-      const heard = () => {
-        if ((model as unknown as { comm_live?: boolean }).comm_live === false) listener();
-      };
+      function heard(this: { model?: { comm_live?: boolean } } | undefined) {
+        if (this?.model?.comm_live === false) listener();
+      }
       model.on("comm_live_update" as never, heard);
+      if (el.classList.contains(DISCONNECTED)) listener();
       return () => model.off("comm_live_update" as never, heard);
     },
   };
 }
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
-  const connection = new Connection(channelOf(model));
+  const connection = new Connection(channelOf(model, el));
   const lab = new Lab(connection);
   const stop = TRAITS.map((name) => {
     const heard = () => lab.receive(name, model.get(`_${name}`));

@@ -86,8 +86,8 @@ class Notebook:
         return json.loads(text)
 
     def start(self, code: str) -> None:
-        """Begin a cell without waiting; `finish` waits for it."""
-        self.page.evaluate("code => { window.running = harness.execute(code); }", code)
+        """Begin a cell without waiting; `finish` waits for it, and tells where the kernel died under it."""
+        self.page.evaluate("code => { window.running = harness.execute(code); window.running.catch(() => {}); }", code)
 
     def finish(self) -> Outcome:
         """Wait for the cell begun by `start`. Raises CellFailed."""
