@@ -134,7 +134,9 @@ def _own_folders(folder: Path) -> dict[str, str]:
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "JUPYTER_DATA_DIR": str(folder / "data"),
         "IPYTHONDIR": str(folder / "ipython"),
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+        "PYTHONPATH": os.pathsep.join(
+            [str(REPOSITORY), str(REPOSITORY / "ui-tests"), os.environ.get("PYTHONPATH", "")]
+        ).rstrip(os.pathsep),
     }
 
 
