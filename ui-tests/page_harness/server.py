@@ -128,15 +128,15 @@ def _options(folder: Path, port: int, token: str) -> list[str]:
 
 
 def _own_folders(folder: Path) -> dict[str, str]:
+    # Kernels import the package from here, and the tests' odd models.
+    path = [str(REPOSITORY), str(REPOSITORY / "ui-tests"), os.environ.get("PYTHONPATH", "")]
     return {
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_NO_CONFIG": "1",
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "JUPYTER_DATA_DIR": str(folder / "data"),
         "IPYTHONDIR": str(folder / "ipython"),
-        "PYTHONPATH": os.pathsep.join(
-            [str(REPOSITORY), str(REPOSITORY / "ui-tests"), os.environ.get("PYTHONPATH", "")]
-        ).rstrip(os.pathsep),
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
     }
 
 
