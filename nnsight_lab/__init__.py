@@ -24,16 +24,24 @@ from .engine import (
 if TYPE_CHECKING:
     from . import demo, experiments, plots
     from .models import LanguageModel
+    from .widgets import Lab
 
 __version__ = "0.1.0"
 
 # Loaded at first use, so that importing the package costs no more than importing torch.
-_LAZY = {"LanguageModel": "nnsight_lab.models", "demo": None, "experiments": None, "plots": None}
+_LAZY = {
+    "Lab": "nnsight_lab.widgets",
+    "LanguageModel": "nnsight_lab.models",
+    "demo": None,
+    "experiments": None,
+    "plots": None,
+}
 
 __all__ = [
     "CalleeIsModuleError",
     "CalleeUnknownError",
     "InputAccessError",
+    "Lab",
     "LanguageModel",
     "NNsight",
     "NotReachedError",

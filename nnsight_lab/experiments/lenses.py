@@ -9,7 +9,7 @@ layer is the model's answer, bit for bit. `norm` and `head` replace this by two 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -47,6 +47,7 @@ def lens(
     token: Answer | None = None,
     norm: str | None = None,
     head: str | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> LensResult:
     """Look at every layer and position through the model's unembedding.
 
@@ -59,6 +60,7 @@ def lens(
         token: a token whose logit and rank are kept.
         norm, head: paths of a final norm and an unembedding to use in place of the model's own end; without
             `norm`, `head` alone is applied.
+        progress: a function of (sites done, all sites), called between the forwards. What it raises ends the lens.
 
     Raises:
         ExperimentError: the model has no list of layers that the end could be run after.
@@ -79,14 +81,16 @@ def lens(
     vocabulary = final.shape[-1]
     tokenizer = getattr(model, "tokenizer", None)
     chosen = None if token is None else answer_reader(tokenizer, vocabulary)(token)
-    labels, rows = [], []
-    for label, hidden in _values(model, inputs, prefix, stream, sites):
-        labels.append(label)
+    values = _values(model, inputs, prefix, stream, sites)
+    rows = []
+    for _, hidden in values:
         rows.append(_read(end(hidden)[0].double(), final, chosen))
+        if progress is not None:
+            progress(len(rows), len(values))
     columns = [torch.stack(column) for column in zip(*rows, strict=True)]
     top, probability, logit, rank, kl = columns
     return LensResult(
-        sites=tuple(labels),
+        sites=tuple(label for label, _ in values),
         tokens=inputs.tokens,
         top=top,
         top_tokens=tuple(token_texts(tokenizer, row) for row in top.tolist()),
@@ -113,16 +117,15 @@ def _read(logits: Tensor, final: Tensor, token: int | None) -> tuple[Tensor, ...
 
 def _values(
     model: NNsight, inputs: Inputs, prefix: Prefix, stream: Stream, sites: str | tuple[str, ...] | None
-) -> Iterator[tuple[str, Tensor]]:
+) -> list[tuple[str, Tensor]]:
     if sites is None and stream == "residual":
-        yield "embedding", prefix.hidden(0)
-        for layer in range(len(prefix.layers)):
-            yield f"{prefix.path}.{layer}", prefix.hidden(layer + 1)
-        return
+        after = [(f"{prefix.path}.{layer}", prefix.hidden(layer + 1)) for layer in range(len(prefix.layers))]
+        return [("embedding", prefix.hidden(0)), *after]
     paths = expand_sites(model, sites if sites is not None else _part(prefix, stream), "sites")
     wanted: Any = {Place(site, "output"): [(None, "sites")] for site in paths}
     found = survey(model, inputs, wanted, paths, list(wanted))
     refuse_unreached(found, "given")
+    values = []
     for number, visit in enumerate(found.visits):
         value = found.values[number]
         if value.shape != prefix.hidden(0).shape:
@@ -130,7 +133,8 @@ def _values(
                 f"sites: {visit.site} has shape {list(value.shape)}; the unembedding takes the residual stream's, "
                 f"{list(prefix.hidden(0).shape)}."
             )
-        yield visit.site, value
+        values.append((visit.site, value))
+    return values
 
 
 def _part(prefix: Prefix, stream: Stream) -> str:

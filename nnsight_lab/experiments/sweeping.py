@@ -45,11 +45,13 @@ def run_sweep(
     memory: int | None = None,
     progress: bool | Callable[[int, int], Any] = True,
     cancel: Any = None,
+    partial: Callable[[SweepResult], Any] | None = None,
     way: str | None = None,
 ) -> SweepResult:
     """Run a sweep; arguments as in `sweep`.
 
     Args:
+        partial: a function that is given the result so far, before the first forward and after each.
         way: take this way instead of the fastest that is sound.
     """
     model, model_line, grid = lay_out(plan, model)
@@ -63,19 +65,31 @@ def run_sweep(
         answer_id = answer_reader(getattr(model, "tokenizer", None), prepared.prefix.logits.shape[-1])
         reader = _Reader(plan.metric, prepared.prefix.logits, answer_id, [answer_id(token) for token in plan.logits])
         work = _Work(model, prepared, reader, len(indices), _most_rows(budget, prepared.row_bytes), _asked(cancel))
+        baseline, kept = reader.read(prepared.prefix.logits)
+        full = None if prepared.source_logits is None else reader.read(prepared.source_logits)[0]
+        name = metric_name(plan.metric, getattr(model, "tokenizer", None), answer_id)
+        carried_out = _plan(model, plan, prepared, model_line)
+
+        def so_far() -> SweepResult:
+            seconds = time.perf_counter() - begun
+            return _result(plan, name, grid, work, carried_out, baseline, kept, full, seconds, peak.bytes, budget)
+
         with _progress(progress, len(indices)) as advance:
             work.advance = advance
+            if partial is not None:
+                report = partial
+                report(so_far())
+
+                def advance_and_report(done: int) -> None:
+                    advance(done)
+                    report(so_far())
+
+                work.advance = advance_and_report
             work.run(way)
     answers = (*answers_of(plan.metric), *plan.logits)
     judged = [run for run in (prepared.prefix.logits, prepared.source_logits) if run is not None]
-    tokenizer = getattr(model, "tokenizer", None)
-    work.notes += space_notes(answers, tokenizer, answer_id, judged)
-    name = metric_name(plan.metric, tokenizer, answer_id)
-    baseline, kept = reader.read(prepared.prefix.logits)
-    full = None if prepared.source_logits is None else reader.read(prepared.source_logits)[0]
-    seconds = time.perf_counter() - begun
-    carried_out = _plan(model, plan, prepared, model_line)
-    return _result(plan, name, grid, work, carried_out, baseline, kept, full, seconds, peak.bytes, budget)
+    work.notes += space_notes(answers, getattr(model, "tokenizer", None), answer_id, judged)
+    return so_far()
 
 
 def _plan(model: NNsight, plan: Sweep, prepared: CellRows, model_line: str) -> Plan:
@@ -109,9 +123,9 @@ def _result(
         axes=grid.axes,
         tokens=grid.base.tokens,
         source_tokens=grid.source.tokens if grid.source is not None else (),
-        values=work.values.reshape(grid.shape),
-        done=work.done.reshape(grid.shape),
-        logits=work.kept.reshape(*grid.shape, -1),
+        values=work.values.reshape(grid.shape).clone(),
+        done=work.done.reshape(grid.shape).clone(),
+        logits=work.kept.reshape(*grid.shape, -1).clone(),
         baseline=baseline,
         baseline_logits=kept,
         source_value=full,

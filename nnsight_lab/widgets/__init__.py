@@ -1,1 +1,6 @@
-"""The Lab: the annotated `forward` as a page, and what a click on it does."""
+"""The Lab."""
+
+from .errors import LabError
+from .lab import Lab
+
+__all__ = ["Lab", "LabError"]
