@@ -73,5 +73,14 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _open_lab(model: NNsight, *args: Any, **options: Any) -> Lab:
+    from .widgets import Lab
+
+    return Lab(model, *args, **options)
+
+
+NNsight._open_lab = staticmethod(_open_lab)
+
+
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))

@@ -300,6 +300,13 @@ class Envoy(Site):
 
     __repr__ = __str__
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from .render import lab_line, render_lab_line
+        from .tree import render_tree_html
+
+        line = lab_line(self._instruments.label, module=self.path)
+        return {"text/plain": str(self), "text/html": render_tree_html(str(self)) + render_lab_line(line)}
+
 
 def _number(key: Any) -> int | None:
     """`key` as an index: an int, or what stands for one (a numpy integer, an integer tensor)."""

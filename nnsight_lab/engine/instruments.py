@@ -254,7 +254,7 @@ NOT_YET = {
     "scan": "run the model on a small input.",
     "edit": "make the edit in each trace.",
 }
-ROOT_RESERVED = frozenset({"trace", "tokenizer", "generate", "session", "scan", "edit"})
+ROOT_RESERVED = frozenset({"trace", "tokenizer", "lab", "generate", "session", "scan", "edit"})
 
 
 def spell(root: nn.Module, path: str, label: str) -> str:

@@ -63,6 +63,26 @@ _STYLE = (
 )
 
 
+def lab_line(root: str, **selected: str) -> str:
+    """The line of code that opens the Lab where `selected` says: `model.lab(module="transformer.h[0].mlp")`.
+
+    Args:
+        root: the wrapper's name.
+        selected: an argument of `Lab`, with an address that begins with the wrapper's name.
+    """
+    [(name, address)] = selected.items()
+    site = address.removeprefix(root).removeprefix(".")
+    quote = "'" if '"' in site else '"'
+    return f"{root}.lab({name}={quote}{site}{quote})" if site else f"{root}.lab()"
+
+
+def render_lab_line(line: str) -> str:
+    """A row under a listing or tree, as HTML: how to open it in the Lab."""
+    return (
+        f'<div class="nnsl-open" style="opacity:.75;margin-top:4px">Open in the Lab: <code>{escape(line)}</code></div>'
+    )
+
+
 def render_html(listing: Listing, marked: Operation | None = None) -> str:
     """The listing as a table with inline style, coloured by whatever it is shown in."""
     grouped = _by_line(listing)

@@ -21,7 +21,7 @@ from .instruments import same_basis
 from .listing import Listing, Operation
 from .openruns import current_run, outside_trace
 from .points import Point
-from .render import render_html, render_operation, render_text
+from .render import lab_line, render_html, render_lab_line, render_operation, render_text
 from .rewrite import Rewritten, rewritten
 from .run import Run
 from .sites import Site
@@ -130,7 +130,12 @@ class Source:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": render_html(self.listing)}
+        html = render_html(self.listing) + render_lab_line(self._lab_line())
+        return {"text/plain": str(self), "text/html": html}
+
+    def _lab_line(self) -> str:
+        """The line of code that opens the Lab with this listing."""
+        raise NotImplementedError
 
 
 class ModuleSource(Source):
@@ -172,6 +177,9 @@ class ModuleSource(Source):
 
     def _receiver(self) -> Any:
         return bound_to(self._forward())
+
+    def _lab_line(self) -> str:
+        return lab_line(self._owner._instruments.label, module=self._owner.path)
 
     def _table(self, run: Run) -> OperationTable:
         return run.module_table(self._owner._module, self._address, self._everything)
@@ -227,6 +235,9 @@ class CalleeSource(Source):
 
     def _receiver(self) -> Any:
         return bound_to(self._operation._static_callee())
+
+    def _lab_line(self) -> str:
+        return self._operation._lab_line()
 
     def _table(self, run: Run) -> OperationTable:
         inner = self._operation._source._table(run).inner(self._operation._label)
@@ -343,4 +354,10 @@ class OperationSite(Site):
         return f"<operation {self._address}{'' if self._index is None else f'[{self._index}]'}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": render_html(self._source.listing, self.operation)}
+        html = render_html(self._source.listing, self.operation) + render_lab_line(self._lab_line())
+        return {"text/plain": str(self), "text/html": html}
+
+    def _lab_line(self) -> str:
+        """The line of code that opens the Lab with this operation selected."""
+        address = f"{self._source._address}.{self._label}"
+        return lab_line(self._source._envoy._instruments.label, selection=address)

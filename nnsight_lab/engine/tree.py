@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from torch import nn
 
 from .instruments import RESERVED, ROOT_RESERVED
@@ -62,3 +64,9 @@ def render_tree(root: nn.Module, label: str) -> str:
 
     visit(root, label, 1)
     return "\n".join(lines)
+
+
+def render_tree_html(text: str) -> str:
+    """A tree that was rendered as text, as HTML."""
+    style = "font-size:12.5px;line-height:1.5;background:transparent;color:inherit;margin:0"
+    return f'<pre class="nnsl-tree" style="{style}">{escape(text)}</pre>'

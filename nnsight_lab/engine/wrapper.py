@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -44,6 +45,19 @@ class NNsight(Envoy):
         """
         module = self._module
         return Tracer(self, self._instruments, lambda: module(*args, **kwargs))
+
+    # Opens the Lab. Set by the package: the engine knows of no notebook.
+    _open_lab: ClassVar[Callable[..., Any] | None] = None
+
+    def lab(self, *args: Any, **options: Any) -> Any:
+        """The Lab on this model, for a notebook: `model.lab("The Eiffel Tower is in the city of")`.
+
+        Arguments are those of `nnsight_lab.Lab` after the model.
+        """
+        opener = type(self)._open_lab
+        if opener is None:
+            raise RuntimeError("The Lab comes with the package: import nnsight_lab, not its engine alone.")
+        return opener(self, *args, **options)
 
     def _replace_module(self, module: nn.Module) -> None:
         """Put another module of the same architecture in place; envoys that were taken before follow."""
