@@ -8,6 +8,8 @@ each site when the forward gets there. Nothing is trained, so no gradients are k
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -31,6 +33,7 @@ from .reports import site_reports
 from .result import MetricValue, Result, Timing, TokenRow
 from .scope import HeadShape
 from .sitechange import SiteChange, change_at
+from .sites import SitePath
 from .steps import Capture, Patch
 from .survey import Survey, longer_shapes, survey
 from .tokens import answer_reader
@@ -63,10 +66,10 @@ def run(
     """
     recipe.validate()
     model, model_line = load_model(recipe, model)
-    return _Execution(model, recipe, base, source).result(full_logits, reach, model_line)
+    return Execution(model, recipe, base, source).result(full_logits, reach, model_line)
 
 
-class _Execution:
+class Execution:
     """The state of one run of a recipe."""
 
     def __init__(self, model: NNsight, recipe: Recipe, base: Any, source: Any) -> None:
@@ -87,16 +90,8 @@ class _Execution:
         if self._callee_changed():
             clean = self._clean()
         source = self._source()
-        mode, element = output_mode(clean.run.output, self.recipe.metric)
-        plan = Plan(
-            visits=clean.visits,
-            source_visits=source.visits if source else (),
-            actions=self._planner(clean, source).actions(),
-            model_line=model_line,
-            tokenizer=getattr(self.model, "tokenizer", None) is not None,
-            output=mode,
-            output_element=element,
-        )
+        plan = self._plan(clean, source, model_line)
+        mode, element = plan.output, plan.output_element
         self.taken = self._taken_values(plan, clean, source)
         clean_logits = read_output(clean.run.output, mode, element)
         edits = self._effective(plan)
@@ -145,6 +140,18 @@ class _Execution:
                 reach_seconds,
             ),
             versions=_versions(),
+        )
+
+    def _plan(self, clean: Survey, source: Survey | None, model_line: str = "") -> Plan:
+        mode, element = output_mode(clean.run.output, self.recipe.metric)
+        return Plan(
+            visits=clean.visits,
+            source_visits=source.visits if source else (),
+            actions=self._planner(clean, source).actions(),
+            model_line=model_line,
+            tokenizer=getattr(self.model, "tokenizer", None) is not None,
+            output=mode,
+            output_element=element,
         )
 
     # The runs
@@ -199,11 +206,28 @@ class _Execution:
                 taken[action] = origin.values[action.source]
         return taken
 
-    def _edited(self, plan: Plan, captured: dict[str, Tensor], scrambling: tuple[int, int] | None = None) -> Pass:
+    def observed(self, watching: Mapping[Place, tuple[SitePath, Handler]]) -> Pass:
+        """The edited run, or the clean one where there is no edit, with handlers that see what goes on from a place."""
+        if not self.recipe.edits:
+            return forward_pass(self.model, self.base.args, self.base.kwargs, watching)
+        clean = self._clean()
+        source = self._source()
+        plan = self._plan(clean, source)
+        self.taken = self._taken_values(plan, clean, source)
+        return self._edited(plan, {}, watching=watching)
+
+    def _edited(
+        self,
+        plan: Plan,
+        captured: dict[str, Tensor],
+        scrambling: tuple[int, int] | None = None,
+        watching: Mapping[Place, tuple[SitePath, Handler]] = MappingProxyType({}),
+    ) -> Pass:
         """One forward with every action carried out; captures go to `captured`.
 
         Args:
             scrambling: number of a step and a seed: random numbers stand in the place of that step's edit.
+            watching: further handlers by place, which act after the edits.
         """
         by_call: dict[tuple[Place, int], list[Action]] = {}
         for action in plan.actions:
@@ -220,6 +244,9 @@ class _Execution:
 
         places = dict.fromkeys(place for place, _ in by_call)
         handlers = {place: (self.binding.paths[place.site], handler(place)) for place in places}
+        for place, (path, watch) in watching.items():
+            edit = handlers[place][1] if place in handlers else None
+            handlers[place] = (path, watch if edit is None else _one_after_another(edit, watch))
         return forward_pass(self.model, self.base.args, self.base.kwargs, handlers)
 
     def _carry_out(
@@ -268,6 +295,10 @@ class _Execution:
         values = (measure(metric, logits[0], clean[0], answer_id) for logits in (clean, edited))
         notes = space_notes(answers_of(metric), tokenizer, answer_id, (clean[0], edited[0]))
         return rows, kl, MetricValue(metric_name(metric, tokenizer, answer_id), *values), notes
+
+
+def _one_after_another(first: Handler, second: Handler) -> Handler:
+    return lambda value, call: second(first(value, call), call)
 
 
 def _config(model: NNsight) -> Any:

@@ -25,7 +25,7 @@ Handler = Callable[[Any, int], Any]
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A site's output or input."""
+    """A site's output or input; "arguments" is all that its call was given, `(args, kwargs)`."""
 
     site: str
     io: str
@@ -67,7 +67,7 @@ class _Watch:
     def _arrive(self, value: Any) -> Any:
         call, self.calls = self.calls, self.calls + 1
         self.arm()
-        if self.phase == LEAVE:
+        if self.phase == LEAVE or self.place.io == "arguments":
             return self.handler(value, call)
         args, kwargs = value
         if args:
@@ -112,8 +112,8 @@ def forward_pass(
         watches = []
         for place, (path, handler) in handlers.items():
             site = locate(model, path, f"site {place.site!r}")
-            _, point, _ = site._locate(place.io)
-            watches.append(_Watch(place, handler, run, point, ENTER if place.io == "input" else LEAVE))
+            _, point, _ = site._locate("inputs" if place.io == "arguments" else place.io)
+            watches.append(_Watch(place, handler, run, point, LEAVE if place.io == "output" else ENTER))
         for watch in watches:
             watch.arm()
         start = time.perf_counter()
