@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 from ..engine import NNsight
@@ -43,3 +45,19 @@ def load_model(recipe: Recipe, model: NNsight | None) -> tuple[NNsight, str]:
 def _line(name: str) -> str:
     """The code for a model that a recipe names."""
     return f"nnsight_lab.demo.load({name!r})" if name in _DEMOS else f"nnsight_lab.LanguageModel({name!r})"
+
+
+def name_of(model: NNsight) -> str | None:
+    """The name by which a recipe finds this model again; None where only the line that made it can."""
+    line = origin_of(model)
+    for name in _DEMOS:
+        if line == _line(name):
+            return name
+    call = re.fullmatch(r"nnsight_lab\.LanguageModel\((.*)\)", line)
+    if call is None:
+        return None
+    try:
+        name = ast.literal_eval(call[1])
+    except (SyntaxError, ValueError):  # further options: the name alone would load another model
+        return None
+    return name if isinstance(name, str) else None

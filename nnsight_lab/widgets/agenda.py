@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from . import wire
-from .computing import Ran, active_edit, default_metric, plan_sweep, run_experiment, run_lens
+from .computing import (
+    Ran,
+    active_edit,
+    check_sweep,
+    default_metric,
+    lens_code,
+    observe_argument,
+    plan_sweep,
+    run_experiment,
+    run_lens,
+)
 from .errors import LabError
 from .history import Captured, Record
 from .loading import load, needs_loading
@@ -148,7 +158,7 @@ class Agenda:
     def sweep(self, asked: wire.StartSweep) -> None:
         """Sweep a step of the present experiment. Raises LabError where there is none."""
         experiment = self._session.state.experiment
-        asked = _complete(experiment, asked)
+        check_sweep(experiment, asked)
 
         def submit() -> None:
             self.load()
@@ -193,7 +203,8 @@ class Agenda:
         lane: str,
         work: Callable[[Job], Any],
         settled: Callable[[str, Any, BaseException | None], None],
-        **options: bool,
+        long: bool = False,
+        urgent: bool = False,
     ) -> None:
         session = self._session
 
@@ -207,7 +218,7 @@ class Agenda:
                 session.outlet.redraw()
             session.outlet.announce()
 
-        job = Job(session, lane, work, done, **options)
+        job = Job(session, lane, work, done, long, urgent)
         self._worker.submit(job)
 
     # Settling; called with the lock held
@@ -257,20 +268,23 @@ class Agenda:
             if kept is not None:
                 return kept
             experiment = record.experiment
-        ran = run_experiment(session.model, experiment, (target,))
-        found = ran.captured.get(target)
+        if target.argument is not None:
+            found = observe_argument(session.model, experiment, target)
+        else:
+            found = run_experiment(session.model, experiment, (target,)).captured.get(target)
         if found is not None:
             with session.lock:
-                session.history.keep(run, target, found)
+                session.take_captured(run, target, found)
         return found
 
     def _sweep(self, experiment: Experiment, asked: wire.StartSweep, pace: Pace) -> Record | None:
         session = self._session
         began = time.perf_counter()
+        step = active_edit(experiment) if asked.step is None else asked.step
         metric = experiment.metric
         if metric is None:
-            metric = default_metric(session.model, experiment, asked.step)
-        plan = plan_sweep(experiment, asked, metric)
+            metric = default_metric(session.model, experiment, step)
+        plan = plan_sweep(experiment, step, asked, metric)
         title = f"sweep {step_name(_replace(plan.step, site=plan.sites[0], positions=None))}"
         record: Record | None = None
 
@@ -278,7 +292,7 @@ class Agenda:
             nonlocal record
             with session.lock:
                 if record is None:
-                    record = session.take_grid("sweep", title, experiment, result, 0.0)
+                    record = session.take_grid("sweep", title, experiment, result)
                 else:
                     session.history.grow(record, result, time.perf_counter() - began)
 
@@ -308,7 +322,9 @@ class Agenda:
         seconds = time.perf_counter() - began
         with session.lock:
             title = "lens" if asked.stream == "residual" else f"lens {asked.stream}"
-            return session.take_grid("lens", title, experiment, result, seconds)
+            record = session.take_grid("lens", title, experiment, result, seconds)
+            record.code = wire.CodeView(lens_code(session.model, experiment, asked.stream))
+            return record
 
     def _tell(self, work: Work, done: int, total: int, unit: str) -> None:
         with self._session.lock:
@@ -333,6 +349,23 @@ class Agenda:
 
         return self.at_once("run", compute)
 
+    def sweep_at_once(self, asked: wire.StartSweep) -> Record:
+        """Sweep a step and show the grid. Raises LabError, and what the sweep raises."""
+        experiment = self._session.state.experiment
+        check_sweep(experiment, asked)
+        record: Record | None = self.at_once("sweep", lambda pace: self._sweep(experiment, asked, pace))
+        if record is None:
+            raise LabError("The sweep was cancelled before its first cell.")
+        return record
+
+    def lens_at_once(self, asked: wire.StartLens) -> Record:
+        """Look through the lens and show it. Raises LabError, and what the lens raises."""
+        if self._session.obstacle():
+            raise LabError(self._session.obstacle())
+        experiment = self._session.state.experiment
+        record: Record = self.at_once("lens", lambda pace: self._lens(experiment, asked, pace))
+        return record
+
     def at_once(self, work: Work, compute: Callable[[AtOnce], Any]) -> Any:
         """Do work in the calling thread, in the user's turn, and give what it gives. Raises what it raises."""
         session, pace = self._session, AtOnce()
@@ -349,8 +382,3 @@ class Agenda:
                     session.progress.pop(work, None)
                 session.queue_changed()
                 session.outlet.announce()
-
-
-def _complete(experiment: Experiment, asked: wire.StartSweep) -> wire.StartSweep:
-    """The request with the step it means. Raises LabError where there is none."""
-    return _replace(asked, step=active_edit(experiment)) if asked.step is None else asked

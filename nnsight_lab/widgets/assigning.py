@@ -99,7 +99,7 @@ def with_metric(session: Session, state: State, value: Any) -> State:
     return state.become(_replace(state.experiment, metric=metric))
 
 
-ASSIGN: Mapping[str, Callable[[Session, Any], None]] = {
+ASSIGN: Mapping[str, Callable[[Session, Any], Any]] = {
     "base": lambda session, value: session.change(lambda state: with_prompt(session, state, "base", value)),
     "source": lambda session, value: session.change(lambda state: with_prompt(session, state, "source", value)),
     "steps": lambda session, value: session.change(lambda state: with_steps(session, state, value)),

@@ -14,6 +14,7 @@ import msgspec
 
 from ..engine import NNsight
 from ..experiments import (
+    KL,
     AnyMetric,
     AnyStep,
     Capture,
@@ -28,7 +29,9 @@ from ..experiments import (
     lens,
     run,
 )
+from ..experiments.observation import observe
 from ..experiments.recipe import Prompt
+from ..models.origin import origin_of
 from .errors import LabError
 from .history import Captured
 from .state import AnyPrompt, Experiment, Given
@@ -61,9 +64,7 @@ def run_experiment(model: NNsight, experiment: Experiment, targets: tuple[Target
     """
     recipe = experiment.recipe()
     extra = tuple(Capture(t.site, t.io, t.element, t.call) for t in targets if t.argument is None)
-    given = {
-        field: prompt.value for field in ("base", "source") if isinstance(prompt := getattr(experiment, field), Given)
-    }
+    given = experiment.given
     try:
         result = run(recipe.with_steps(*recipe.steps, *extra), model, **given)
     except ExperimentError:
@@ -73,6 +74,21 @@ def run_experiment(model: NNsight, experiment: Experiment, targets: tuple[Target
         extra, result = (), run(recipe, model, **given)
     captured = _captured(result)
     return Ran(experiment, _without(result, len(recipe.steps)), captured)
+
+
+def observe_argument(model: NNsight, experiment: Experiment, target: Target) -> Captured | None:
+    """What a parameter of a listed function was bound to, clean and edited; None where it holds no tensor."""
+    found = []
+    for recipe in (experiment.recipe().with_steps(), experiment.recipe()):
+        looked = observe(model, recipe, (), functions=(target.site,), keep=2**40, **experiment.given)
+        seen = looked.arguments[target.site].get(target.argument or "")
+        if seen is None or not seen.tensors:
+            return None
+        tensor = seen.kept.get(seen.tensors[0].element if target.element is None else target.element)
+        if tensor is None:
+            return None
+        found.append(tensor)
+    return Captured(*found)
 
 
 def _captured(result: Result) -> dict[Target, Captured]:
@@ -93,30 +109,31 @@ def _without(result: Result, count: int) -> Result:
         return result
     actions = tuple(action for action in result.plan.actions if action.step < count)
     keys = {result.plan.key(a) for a in actions if isinstance(result.recipe.steps[a.step], Capture)}
-    kept = {name: {k: v for k, v in getattr(result, name).items() if k in keys} for name in _ACTIVATIONS}
     return dataclasses.replace(
         result,
         recipe=msgspec.structs.replace(result.recipe, steps=result.recipe.steps[:count]),
         plan=msgspec.structs.replace(result.plan, actions=actions),
         sites=result.sites[:count],
-        **kept,
+        activations={key: value for key, value in result.activations.items() if key in keys},
+        clean_activations={key: value for key, value in result.clean_activations.items() if key in keys},
     )
-
-
-_ACTIVATIONS = ("activations", "clean_activations")
 
 
 # Sweeps
 
 
-def plan_sweep(experiment: Experiment, asked: StartSweep, metric: AnyMetric) -> Sweep:
-    """The sweep that a page asks for.
+def check_sweep(experiment: Experiment, asked: StartSweep) -> None:
+    """Raises LabError where there is no step to sweep, no prompt, or a patch without a source prompt."""
+    plan_sweep(experiment, active_edit(experiment) if asked.step is None else asked.step, asked, KL())
+
+
+def plan_sweep(experiment: Experiment, step: AnyStep, asked: StartSweep, metric: AnyMetric) -> Sweep:
+    """The sweep of `step` that a page asks for.
 
     Raises:
-        LabError: there is no step to sweep, no prompt, or a patch without a source prompt.
+        LabError: there is no prompt, or a patch without a source prompt.
         RecipeError: a field that is not valid.
     """
-    step = asked.step if asked.step is not None else active_edit(experiment)
     base = _prompt(experiment.base, "base")
     source = None
     if isinstance(step, Patch) and step.from_prompt == "source":
@@ -160,15 +177,15 @@ def over_layers(site: str) -> str:
 def default_metric(model: NNsight, experiment: Experiment, step: AnyStep) -> AnyMetric:
     """What a sweep of `step` is judged by when nobody has said.
 
-    The source prompt's top answer against the base's, where they differ; else the top answer after the step against
-    the one before it, where they differ; else the probability of the one before it.
+    Of a patch the source prompt's top answer against the base's, where they differ; else the top answer after the step
+    against the one before it, where they differ; else the probability of the one before it.
 
     Raises:
         LabError: the model's output is no logits.
     """
     base = Experiment(base=experiment.base)
     clean = _top_answer(run_experiment(model, base).result)
-    if experiment.source is not None:
+    if isinstance(step, Patch) and experiment.source is not None:
         wanted = _top_answer(run_experiment(model, Experiment(base=experiment.source)).result)
         if wanted != clean:
             return LogitDiff(wanted, clean)
@@ -197,9 +214,10 @@ def run_lens(model: NNsight, experiment: Experiment, stream: Any, progress: Call
     return lens(model, _prompt(experiment.base, "base"), stream=stream, progress=progress)
 
 
-def lens_code(model_line: str, base: Prompt, stream: str) -> str:
-    """The call that computes a lens."""
-    lines = ["import nnsight_lab", "from nnsight_lab.experiments import lens", ""]
-    lines.append(f"model = {model_line}" if model_line else "model = ...  # the wrapped model that the lens was run on")
-    lines += ["", f"print(lens(model, {base!r}, stream={stream!r}))"]
+def lens_code(model: NNsight, experiment: Experiment, stream: str) -> str:
+    """A script that computes a lens."""
+    line = origin_of(model) or "...  # the wrapped model that the lens was run on"
+    lines = ["import torch", "import nnsight_lab", "from nnsight_lab.experiments import lens", "", f"model = {line}"]
+    prompt = _prompt(experiment.base, "base")
+    lines += ["", f"print(lens(model, {prompt!r}, stream={stream!r}))"]
     return "\n".join(lines) + "\n"

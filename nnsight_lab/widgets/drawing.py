@@ -29,7 +29,7 @@ class Drawing:
 
     def changed(self) -> dict[str, dict[str, Any]]:
         """The traits that are not as they were last, as JSON data, by name; what there is nothing of is empty."""
-        found = {}
+        found: dict[str, dict[str, Any]] = {}
         for name, draw in _TRAITS.items():
             drawn = draw(self._session)
             if name in self._sent and drawn == self._sent[name]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from ..experiments import LensResult, Recipe, Result, Sweep, SweepResult
+from ..experiments import Recipe, Result, Sweep, SweepResult
 from . import wire
 from .errors import LabError
 from .naming import grid_detail, run_detail, title_of
@@ -22,8 +22,6 @@ from .state import Experiment
 from .wire import Target
 
 Kind = Literal["run", "sweep", "lens"]
-AnyResult = Result | SweepResult | LensResult
-
 # Bytes of captured tensors that a Lab keeps of its runs.
 BUDGET_BYTES = 512 * 2**20
 
@@ -77,10 +75,11 @@ class Record:
     experiment: Experiment
     title: str
     detail: str
-    result: AnyResult
+    result: Any  # of the type that the kind tells
     answer: wire.Answer | None = None
     code: wire.CodeView = field(default_factory=wire.CodeView)
     complete: bool = True
+    seconds: float = 0.0
     captured: dict[Target, Captured] = field(default_factory=dict)
 
     @property
@@ -131,7 +130,9 @@ class History:
         """Keep a sweep or a lens."""
         complete = not isinstance(result, SweepResult) or result.complete
         detail = grid_detail(result, seconds)
-        return self._add(Record(self._id(), kind, experiment, title, detail, result, complete=complete))
+        return self._add(
+            Record(self._id(), kind, experiment, title, detail, result, complete=complete, seconds=seconds)
+        )
 
     def grow(self, record: Record, result: SweepResult, seconds: float) -> None:
         """A sweep has come further."""

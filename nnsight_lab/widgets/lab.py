@@ -7,7 +7,7 @@ Lab as Python sees it: they are read off the session's state, and assigning one 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anywidget
 import msgspec
@@ -15,7 +15,7 @@ import traitlets
 from torch import nn
 
 from ..engine import NNsight
-from ..experiments import Recipe, Result
+from ..experiments import AnyStep, LensResult, Recipe, Result, SweepResult, TopK
 from ..experiments.models import load_model
 from . import wire
 from .assigning import ASSIGN, VALUES
@@ -159,6 +159,90 @@ class Lab(anywidget.AnyWidget):
             ExperimentError, TraceError: as `nnsight_lab.experiments.run`.
         """
         return self._session.agenda.run_at_once().result
+
+    def sweep(
+        self,
+        step: AnyStep | None = None,
+        *,
+        sites: str = "",
+        positions: Literal["each", "own"] = "each",
+        heads: bool = False,
+    ) -> SweepResult:
+        """Sweep a step over layers and positions in the calling thread, and show the grid.
+
+        Args:
+            step: the edit; by default the active step.
+            sites: a pattern such as `transformer.h.*.mlp`; by default the step's own site in every layer.
+            positions: a cell for each position, or the step's own.
+            heads: a cell for each head as well.
+
+        Raises:
+            LabError: there is no edit to sweep, or no prompt.
+            ExperimentError: as `nnsight_lab.experiments.sweep`.
+        """
+        asked = wire.StartSweep(step, sites, positions, heads)
+        result: SweepResult = self._session.agenda.sweep_at_once(asked).result
+        return result
+
+    def lens(self, stream: Literal["residual", "attention", "mlp"] = "residual") -> LensResult:
+        """Look at the base prompt through the logit lens in the calling thread, and show it.
+
+        Raises:
+            LabError: there is no prompt.
+            ExperimentError: as `nnsight_lab.experiments.lens`.
+        """
+        result: LensResult = self._session.agenda.lens_at_once(wire.StartLens(stream)).result
+        return result
+
+    def code(self) -> str:
+        """The present experiment as a script in the trace API; it is run first where it has not been.
+
+        Raises:
+            LabError, ExperimentError: it cannot be run, or has no script.
+        """
+        session = self._session
+        with session.lock:
+            known = session.history.find(session.state.experiment)
+        result: Result = known.result if known is not None else self.run()
+        return result.code()
+
+    def figure(self, kind: Literal["answer", "activation", "sweep", "lens"] = "answer", **options: Any) -> Any:
+        """What is on screen as a plotly figure, made by `nnsight_lab.plots` with `options`.
+
+        Args:
+            kind: the answer's table, the selected value, the sweep or the lens.
+
+        Raises:
+            LabError: nothing of the kind is on screen.
+            PlotError: an option that does not fit.
+        """
+        if kind == "activation":
+            return self._session.activation_figure(**options)
+        shown = {"answer": self.result, "sweep": self.sweep_result, "lens": self.lens_result}
+        if kind not in shown:
+            raise LabError(f'kind: "answer", "activation", "sweep" or "lens", not {kind!r}.')
+        if shown[kind] is None:
+            raise LabError(f"There is no {kind} on screen to draw.")
+        return shown[kind].plot(**options)
+
+    @classmethod
+    def from_recipe(cls, recipe: Recipe, model: Any = None) -> Lab:
+        """A Lab with the prompts, steps and metric of a recipe.
+
+        Args:
+            model: by default the one that the recipe names.
+
+        Raises:
+            RecipeError, UnknownSiteError, MovedOperationError: the recipe is not valid, or not for this model.
+            ExperimentError: there is no model.
+        """
+        recipe.validate()
+        wrapped = load_model(recipe, None)[0] if model is None else _wrapped(model)
+        bound = recipe.bind(wrapped)
+        lab = cls(wrapped, bound.base, bound.source, steps=bound.steps)
+        if bound.metric is not None and not isinstance(bound.metric, TopK):
+            lab.metric = bound.metric
+        return lab
 
     @property
     def recipe(self) -> Recipe:

@@ -35,10 +35,10 @@ class ModelContext:
     # Sites
 
     def module(self, path: str) -> str:
-        path = parse_site(self._model, path, "module")
-        if path.operations:
-            raise UnknownSiteError(f"module: {path} is an operation; its module is {path.module!r}.")
-        return path.module
+        site = parse_site(self._model, path, "module")
+        if site.operations:
+            raise UnknownSiteError(f"module: {site} is an operation; its module is {site.module!r}.")
+        return site.module
 
     def target(self, target: Target) -> Target:
         path = self._site(target.site, "selection")

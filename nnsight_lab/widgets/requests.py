@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from torch import Tensor
 
-from . import wire
+from . import views, wire
+from .errors import LabError
 from .failures import failure_of
 from .session import Session
 from .wire import Reply, Request
@@ -77,9 +79,80 @@ class Desk:
         with self._session.lock:
             return wire.Code(request.id, self._session.code_of(request.run)), None
 
+    def _modules(self, request: wire.AskModules) -> Answered:
+        names, kinds, columns = self._session.sights.modules()
+        return wire.Modules(request.id, names, kinds), _bytes(columns)
+
+    def _grid(self, request: wire.AskGrid) -> Answered:
+        with self._session.lock:
+            record = self._session.history[request.run]
+        if record.kind == "run":
+            raise LabError(f"{request.run} is a run, which has no grid.")
+        grid: Any
+        if record.kind == "sweep":
+            grid, cells = views.sweep_grid(request.id, record.run, record.title, record.result)
+        else:
+            grid, cells = views.lens_grid(request.id, record.run, record.title, record.result, record.seconds)
+        return grid, _bytes(cells)
+
+    def _tensor(self, request: wire.AskTensor) -> None:
+        def work() -> Answered:
+            tensor, axes = self._value(request)
+            shown, cells = views.picture(request, tensor, views.label_of(request.target), *axes)
+            return shown, _bytes(cells)
+
+        self._later(request, "tensor", work)
+
+    def _table(self, request: wire.AskTable) -> None:
+        def work() -> Answered:
+            tensor, (tokens, heads, _) = self._value(request)
+            return views.table_csv(request, tensor, views.label_of(request.target), tokens, heads), None
+
+        self._later(request, "table", work)
+
+    def _peek(self, request: wire.AskPeek) -> None:
+        session = self._session
+
+        def work() -> Answered:
+            seen, calls, reason = session.sights.seen(request.target, session.state)
+            tokens = session.sights.tokens(session.state.experiment)
+            label = views.label_of(request.target)
+            shown, cells = views.peek(request, label, seen, calls, reason, tokens, session.sights.heads)
+            return shown, None if cells is None else _bytes(cells)
+
+        self._later(request, "peek", work)
+
+    def _value(self, request: wire.AskTensor | wire.AskTable) -> tuple[Tensor, tuple[Any, ...]]:
+        """The tensor that is asked for, and what its axes are recognised by. Raises LabError where there is none."""
+        session = self._session
+        value = session.agenda.captured(request.run, request.target)
+        if value is None:
+            raise LabError(f"{views.label_of(request.target)} holds no tensor in this run: it has no picture.")
+        experiment = session.history[request.run].experiment
+        axes = (session.sights.tokens(experiment), session.sights.heads, session.sights.vocabulary)
+        if request.which == "clean":
+            return value.clean, axes
+        if request.which == "edited":
+            return value.edited, axes
+        if value.clean.shape != value.edited.shape:
+            shapes = f"{list(value.clean.shape)} before and {list(value.edited.shape)} after"
+            raise LabError(f"There is no difference of values of different shape, {shapes} the edits.")
+        if value.clean.is_complex():
+            return value.edited - value.clean, axes
+        return value.edited.double() - value.clean.double(), axes
+
+
+def _bytes(cells: Any) -> memoryview:
+    return memoryview(cells.tobytes())
+
 
 _HANDLERS: Mapping[type, Callable[[Desk, Any], Answered | None]] = {
     wire.Act: Desk._act,
+    wire.AskModules: Desk._modules,
+    wire.AskTensor: Desk._tensor,
+    wire.AskTable: Desk._table,
+    wire.AskPeek: Desk._peek,
+    wire.AskGrid: Desk._grid,
     wire.AskAnswer: Desk._answer,
     wire.AskCode: Desk._code,
 }

@@ -15,13 +15,14 @@ from typing import Any, Protocol
 import msgspec
 
 from ..engine import NNsight
-from ..experiments import ExperimentError, LensResult, Result, SiteReport, SweepResult
-from . import wire
+from ..experiments import Capture, ExperimentError, LensResult, Result, SiteReport, SweepResult, run
+from ..experiments.models import name_of
+from . import views, wire
 from .actions import apply
 from .computing import Ran
 from .errors import LabError
 from .failures import failure_of
-from .history import History, Kind, Record
+from .history import Captured, History, Kind, Record
 from .modelcontext import ModelContext
 from .sights import Sights
 from .state import AnyPrompt, Experiment, State
@@ -62,6 +63,7 @@ class Session:
         self.history = History()
         self.context = ModelContext(model, self.history)
         self.sights = Sights(model)
+        self._snapshot: tuple[Any, wire.Snapshot] | None = None
         self.state = State()
         self.failure: Failure | None = None
         self.failed: Work | None = None
@@ -145,12 +147,21 @@ class Session:
     @property
     def snapshot(self) -> wire.Snapshot | None:
         """A small picture of the selected value in the run on screen."""
-        return None
+        shown, target = self.shown, self.state.selection
+        value = None if shown is None or target is None else shown.captured.get(target)
+        if shown is None or target is None or value is None:
+            return None
+        key = (shown.run, target, value)
+        if self._snapshot is None or self._snapshot[0] != key:
+            tokens = self.sights.tokens(shown.experiment)
+            drawn = views.snapshot(target, views.label_of(target), value.edited, tokens, self.sights.heads)
+            self._snapshot = key, drawn
+        return self._snapshot[1]
 
     @property
     def model_name(self) -> str | None:
         """The name by which a recipe can load the model; None where there is none."""
-        return None
+        return name_of(self.model)
 
     def prompt_error(self, prompt: AnyPrompt) -> str:
         """Why a prompt cannot be run, or an empty string."""
@@ -166,10 +177,27 @@ class Session:
     def code_of(self, run: str) -> str:
         """The code of a run, sweep or lens. Raises LabError, ExperimentError."""
         record = self.history[run]
-        return record.result.code()
+        return record.code.code if record.kind == "lens" else str(record.result.code())
 
     def observe(self) -> Any:
-        """Observe the listing on screen in a forward."""
+        """Observe the listing on screen in a forward of the present experiment."""
+        state = self.state
+        return self.sights.observation(state.module, state.opened, state.experiment)
+
+    def activation_figure(self, **options: Any) -> Any:
+        """The selected value of the present experiment as a plotly figure. Raises LabError where there is none."""
+        target, experiment = self.state.selection, self.state.experiment
+        if target is None or target.argument is not None:
+            raise LabError("Select an operation or module to draw: lab.selection = ...")
+        kept = Capture(target.site, target.io, target.element, target.call)
+        result = run(experiment.recipe().with_steps(*experiment.steps, kept), self.model, **experiment.given)
+        action = next((a for a in result.plan.actions if a.step == len(experiment.steps)), None)
+        if action is None:
+            raise LabError(result.sites[-1].message)
+        key = result.plan.key(action)
+        axes = views.axes_of(result.activations[key], result.tokens, self.sights.heads)
+        positions = tuple(number for number, axis in enumerate(axes) if axis.labels)
+        return result.plot(key, kind="activation", **{"positions": positions or None, **options})
 
     def obstacle(self) -> str:
         """Why the present experiment cannot be run, or an empty string."""
@@ -194,13 +222,20 @@ class Session:
         record = self.history.add_run(ran.experiment, ran.result)
         for target, value in ran.captured.items():
             self.history.keep(record.run, target, value)
-        record.answer = self.sights.answer(record.run, ran.result, record.captured)
+        record.answer = views.answer_view(record.run, ran.result, record.captured)
         record.code = _code(ran.result)
         self.state = _replace(self.state, shown_answer=record.run)
         self.succeeded("run")
         return record
 
-    def take_grid(self, kind: Kind, title: str, experiment: Experiment, result: Any, seconds: float) -> Record:
+    def take_captured(self, run: str, target: wire.Target, value: Captured) -> None:
+        """Keep a captured value, of which pictures can be asked from now on."""
+        self.history.keep(run, target, value)
+        record = self.history[run]
+        if record.kind == "run":
+            record.answer = views.answer_view(run, record.result, record.captured)
+
+    def take_grid(self, kind: Kind, title: str, experiment: Experiment, result: Any, seconds: float = 0.0) -> Record:
         """Make a sweep or a lens part of the history, from its first cell on, and show it."""
         record = self.history.add_grid(kind, title, experiment, result, seconds)
         self.state = _replace(self.state, **{_SHOWN[kind]: record.run})

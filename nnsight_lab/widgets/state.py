@@ -64,6 +64,12 @@ class Experiment(Struct, frozen=True):
         return self.base == other.base and self.enabled == other.enabled and same_source
 
     @property
+    def given(self) -> dict[str, Any]:
+        """Inputs that are no prompts, by the name under which `nnsight_lab.experiments.run` takes them."""
+        fields = ("base", "source")
+        return {f: prompt.value for f in fields if isinstance(prompt := getattr(self, f), Given)}
+
+    @property
     def patches(self) -> bool:
         """Whether an enabled step takes something from the source prompt."""
         return any(isinstance(step, Patch) and step.from_prompt == "source" for step in self.enabled)

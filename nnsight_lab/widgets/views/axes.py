@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from .. import wire
 
 
 def axes_of(
-    shape: Sequence[int], tokens: Sequence[str], heads: Sequence[int] = (), vocabulary: int = 0
+    value: Tensor, tokens: Sequence[str], heads: Sequence[int] = (), vocabulary: int = 0
 ) -> tuple[wire.AxisView, ...]:
     """Every axis of a value with its name.
+
+    Two axes as long as the prompt are those of attention weights where the rows add up to 1; otherwise the last is as
+    long by chance.
 
     Args:
         tokens: texts of the prompt's tokens, which label an axis of that length.
         heads: numbers of heads that the model has (queries, keys and values).
         vocabulary: number of tokens that logits are over; 0 for none.
     """
-    length = len(tokens)
+    length, shape = len(tokens), tuple(value.shape)
     names = [f"axis {number}" for number in range(len(shape))]
     if len(shape) > 1:
         names[0] = "batch"
@@ -25,7 +30,7 @@ def axes_of(
     inner = range(1 if len(shape) > 1 else 0, len(shape))
     long = [axis for axis in inner if length and shape[axis] == length]
     last = len(shape) - 1
-    if len(long) >= 2 and long[-2:] == [last - 1, last] and len(shape) == 4:
+    if len(shape) == 4 and long[-2:] == [last - 1, last] and _adds_up(value):
         names[last - 1], names[last] = "query position", "key position"
         long = long[-2:]
     elif long:
@@ -43,6 +48,14 @@ def axes_of(
         wire.AxisView(name, size, tuple(tokens) if axis in labelled else ())
         for axis, (name, size) in enumerate(zip(names, shape, strict=True))
     )
+
+
+def _adds_up(value: Tensor) -> bool:
+    """Whether the rows are weights that add up to 1, as far as their precision goes."""
+    if not value.is_floating_point() or not value.numel():
+        return False
+    rows = value[0, 0].float()
+    return bool((rows >= 0).all()) and bool(((rows.sum(-1) - 1).abs() < 0.01).all())
 
 
 def complete_slice(asked: wire.Slice, axes: Sequence[wire.AxisView]) -> wire.Slice:

@@ -42,7 +42,7 @@ def peek(
         return wire.Peek(request.id, target, label, seen.structure, facts, calls=calls), None
     cells = as_cells(tensor)
     odd = odd_counts(cells)
-    shown = sliced(cells, complete_slice(wire.Slice(), axes_of(tensor.shape, tokens, heads)))
+    shown = sliced(cells, complete_slice(wire.Slice(), axes_of(tensor, tokens, heads)))
     rows, columns = count_for(shown.shape[0], ROWS), count_for(shown.shape[1], COLUMNS)
     found = wire.Peek(
         id=request.id,

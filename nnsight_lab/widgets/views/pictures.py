@@ -36,7 +36,7 @@ def picture(
     Raises:
         ValueError: an axis, index or window that the tensor does not have.
     """
-    axes = axes_of(tensor.shape, tokens, heads, vocabulary)
+    axes = axes_of(tensor, tokens, heads, vocabulary)
     chosen = complete_slice(request.slice, axes)
     cells = as_cells(sliced(tensor, chosen))
     height, width = cells.shape
@@ -94,7 +94,7 @@ def table_csv(
 
     Numbers are written such that reading them gives the tensor's own. Raises ValueError as `picture` does.
     """
-    axes = axes_of(tensor.shape, tokens, heads)
+    axes = axes_of(tensor, tokens, heads)
     chosen = complete_slice(request.slice, axes)
     part = sliced(tensor, chosen)
     if part.dtype in (torch.bfloat16, torch.float16):
@@ -121,7 +121,7 @@ def snapshot(
     target: wire.Target, label: str, tensor: Tensor, tokens: Sequence[str] = (), heads: Sequence[int] = ()
 ) -> wire.Snapshot:
     """A picture of a value that is small enough to be saved with a notebook."""
-    axes = axes_of(tensor.shape, tokens, heads)
+    axes = axes_of(tensor, tokens, heads)
     cells = as_cells(sliced(tensor, complete_slice(wire.Slice(), axes)))
     rows, columns = (
         count_for(size, most) for size, most in zip(cells.shape, (SNAPSHOT_ROWS, SNAPSHOT_COLUMNS), strict=True)
