@@ -9,7 +9,7 @@ import { cellAt, keyed, type Sight, wheelFactor } from "./heatmapinput";
 import { axisOf, type Cell, readout } from "./readout";
 import { panned, pointAt, type Region, sharpEnough, whole, zoomed } from "./region";
 import { extentOf, type PictureSource, type Shot, type Shots, useShots } from "./shots";
-import { axisTicks } from "./ticks";
+import { axisTicks, entryText } from "./ticks";
 import { useSize, useTheme } from "./usetheme";
 import type { AxisView } from "./wire";
 
@@ -149,7 +149,12 @@ export function Heatmap({ source, label, onShown, children, dimmed = false }: Pr
   const columns = best === null ? null : axisOf(best.picture, best.picture.slice.column_axis);
   const told = on === null || shown === null ? null : readout(on.picture, on.values, shown);
   return (
-    <div class="nnsl-heatmap" data-waiting={waiting} data-dimmed={dimmed || waiting || shots.error !== null}>
+    <div
+      class="nnsl-heatmap"
+      style={{ "--nnsl-row-labels": `${gutter(rows)}px` }}
+      data-waiting={waiting}
+      data-dimmed={dimmed || waiting || shots.error !== null}
+    >
       <div class="nnsl-heatmap-rows" aria-hidden="true">
         {rows !== null && region !== null && <DownTicks axis={rows} region={region} pixels={screen.height} />}
       </div>
@@ -198,6 +203,14 @@ export function Heatmap({ source, label, onShown, children, dimmed = false }: Pr
       {best !== null && <ColourBar colours={best.picture.colours} odd={best.picture.odd} theme={theme} />}
     </div>
   );
+}
+
+/** Width of the row labels, of the whole axis, so that zooming does not change it. */
+function gutter(axis: AxisView | null): number {
+  if (axis === null || axis.name === "") return 8;
+  const last = entryText(axis, axis.size - 1).length;
+  const longest = axis.labels.reduce((most, _, entry) => Math.max(most, entryText(axis, entry).length), last);
+  return Math.min(longest * 6.4 + 4, 84);
 }
 
 function pointOn(element: Element, event: MouseEvent, region: Region) {

@@ -24,12 +24,12 @@ function LogitCell({ logit, probability: share }: { logit: number; probability: 
 
 function Difference({ value, bar }: { value: number; bar: number }) {
   return (
-    <>
-      <td class="nnsl-number">{signed(value, 2)}</td>
-      <td class="nnsl-bar-cell">
+    <td class="nnsl-number nnsl-bar-cell">
+      <div>
+        <span>{signed(value, 2)}</span>
         <SignedBar share={bar} />
-      </td>
-    </>
+      </div>
+    </td>
   );
 }
 
@@ -57,9 +57,7 @@ export function EditedTable({ rows }: { rows: readonly AnswerRow[] }) {
           <th scope="col">token</th>
           <th scope="col">before</th>
           <th scope="col">after</th>
-          <th scope="col" colSpan={2}>
-            Δ logit
-          </th>
+          <th scope="col">Δ logit</th>
           <th scope="col">rank</th>
         </tr>
       </thead>
@@ -87,9 +85,7 @@ export function CleanTable({ rows }: { rows: readonly AnswerRow[] }) {
         <tr>
           <th scope="col">token</th>
           <th scope="col">logit</th>
-          <th scope="col" colSpan={2}>
-            probability
-          </th>
+          <th scope="col">probability</th>
           <th scope="col">rank</th>
         </tr>
       </thead>
@@ -98,10 +94,12 @@ export function CleanTable({ rows }: { rows: readonly AnswerRow[] }) {
           <tr key={row.id}>
             <TokenName token={row.token} />
             <td class="nnsl-number">{fixed(row.before.logit, 2)}</td>
-            <td class="nnsl-number">{probability(row.before.probability)}</td>
-            <td class="nnsl-bar-cell">
-              <div class="nnsl-bar nnsl-bar-share" aria-hidden="true">
-                <i style={{ left: 0, width: `${row.before.probability * 100}%` }} />
+            <td class="nnsl-number nnsl-bar-cell">
+              <div>
+                <span>{probability(row.before.probability)}</span>
+                <div class="nnsl-bar nnsl-bar-share" aria-hidden="true">
+                  <i style={{ left: 0, width: `${row.before.probability * 100}%` }} />
+                </div>
               </div>
             </td>
             <td class="nnsl-number">{row.before.rank}</td>
@@ -139,9 +137,7 @@ export function ComparedTable({ rows, names }: { rows: readonly ComparedRow[]; n
           <th scope="col" title={names[1]}>
             B
           </th>
-          <th scope="col" colSpan={2}>
-            Δ logit, B − A
-          </th>
+          <th scope="col">Δ logit, B − A</th>
           <th scope="col">rank</th>
         </tr>
       </thead>
@@ -157,7 +153,7 @@ export function ComparedTable({ rows, names }: { rows: readonly ComparedRow[]; n
                 <Ranks from={row.first.rank} to={row.second.rank} />
               </>
             ) : (
-              <td colSpan={3} class="nnsl-dim nnsl-number">
+              <td colSpan={2} class="nnsl-dim nnsl-number">
                 only in {row.first === null ? "B" : "A"}
               </td>
             )}

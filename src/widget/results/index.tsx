@@ -5,6 +5,8 @@ import { type Lab, useLab } from "../../common/lab";
 import { TABS, type Tab, useDesk } from "../desk";
 import { ActivationTab } from "./activation";
 import { AnswerTab } from "./answer";
+import { LensTab } from "./lens";
+import { SweepTab } from "./sweep";
 
 const NAMES: Record<Tab, string> = {
   answer: "Answer",
@@ -63,6 +65,8 @@ export function Results({ lab }: { lab: Lab }) {
       >
         {desk.tab === "answer" && <AnswerTab lab={lab} />}
         {desk.tab === "activation" && <ActivationTab lab={lab} />}
+        {desk.tab === "sweep" && <SweepTab lab={lab} />}
+        {desk.tab === "lens" && <LensTab lab={lab} />}
       </div>
     </section>
   );

@@ -103,7 +103,8 @@ interface AxesProps {
 
 /** Rows and columns, where there is a choice, and a slider for each other axis. */
 export function AxisPickers({ axes, pick, onChange }: AxesProps) {
-  const choosable = axes.filter(({ size }) => size > 1).length > 2 || axes.length > 2;
+  // With two axes there is nothing to choose: one of them is rows.
+  const choosable = axes.filter(({ size }) => size > 1).length > 2;
   return (
     <>
       {choosable &&
