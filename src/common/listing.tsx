@@ -162,7 +162,7 @@ function RowView({ line, operations, code, block, ...props }: RowProps) {
   const about = operations.find(({ summary }) => summary !== "") ?? operations[0];
   return (
     <div
-      class="nnsl-row"
+      class="nnsl-source-row"
       data-kind={edited ? colourOf(edited.kind) : undefined}
       data-selected={selected}
       data-never={never}
@@ -175,7 +175,7 @@ function RowView({ line, operations, code, block, ...props }: RowProps) {
       <span class="nnsl-line" aria-hidden="true">
         {line < 0 ? "*" : line}
       </span>
-      <code class="nnsl-code">{code}</code>
+      <code class="nnsl-source-code">{code}</code>
       <span class="nnsl-summary" title={about?.reason}>
         {about === undefined ? "" : missed ? "not reached" : about.summary}
         {about !== undefined && (about.calls ?? 0) > 1 && ` ×${about.calls}`}
