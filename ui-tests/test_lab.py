@@ -33,8 +33,7 @@ def test_zeroing_an_operation_by_mouse_changes_the_answer_as_plain_torch_says(no
     assert notebook.run(PLAIN).text.split() == ["London", "True"]
 
 
-def test_the_same_by_keyboard_and_undone(open_notebook, own_kernel):
-    notebook = open_notebook(own_kernel)
+def test_the_same_by_keyboard_and_undone(notebook):
     notebook.run(LAB)
     page = notebook.page
     headline = page.get_by_role("region", name="Results").get_by_role("status")

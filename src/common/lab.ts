@@ -1,9 +1,9 @@
 // What every view of the Lab reads: the kernel's state as it was last synced, and the connection to ask for more.
 // Views hold no copy of it; they are drawn again when it changes.
-import { useEffect, useReducer } from "preact/hooks";
 import { ContractError, checked } from "./check";
 import type { Connection } from "./connection";
-import type { Action, Answer, CodeView, History, ListingView, Snapshot, Status, View } from "./wire";
+import { useRedraw } from "./useredraw";
+import type { Action, Answer, CodeView, History, ListingView, Snapshot, Status, Target, View } from "./wire";
 
 /** The synced traits; null before the kernel has set them. */
 export interface LabState {
@@ -40,6 +40,8 @@ export class Lab {
   };
   /** The latest thing that went wrong with an action of this page; views show it until the next action. */
   problem: Error | null = null;
+  #view: View | null = null;
+  #selecting: { target: Target | null } | null = null;
   #listeners = new Set<() => void>();
 
   constructor(readonly connection: Connection) {
@@ -51,7 +53,8 @@ export class Lab {
     const empty = value === null || value === undefined || Object.keys(value).length === 0;
     try {
       const taken = empty ? null : checked(TYPES[name], value);
-      this.state = { ...this.state, [name]: taken };
+      if (name === "view") this.#show(taken as View | null);
+      else this.state = { ...this.state, [name]: taken };
     } catch (error) {
       if (!(error instanceof ContractError)) throw error;
       this.problem = error;
@@ -59,9 +62,17 @@ export class Lab {
     this.#changed();
   }
 
-  /** Send an action; what goes wrong is kept as the problem. Resolves when the kernel's state has changed. */
+  /**
+   * Send an action; what goes wrong is kept as the problem. Resolves when the kernel's state has changed. A selection
+   * holds from the moment it is made, so that the next key or click means it; the kernel's word replaces it.
+   */
   async act(action: Action): Promise<boolean> {
     this.problem = null;
+    const selecting = action.do === "select" ? { target: action.target } : null;
+    if (selecting !== null) {
+      this.#selecting = selecting;
+      this.#show(this.#view);
+    }
     this.#changed();
     try {
       await this.connection.act(action);
@@ -72,7 +83,19 @@ export class Lab {
         this.#changed();
       }
       return false;
+    } finally {
+      if (selecting !== null && this.#selecting === selecting) {
+        this.#selecting = null;
+        this.#show(this.#view);
+        this.#changed();
+      }
     }
+  }
+
+  #show(view: View | null): void {
+    this.#view = view;
+    const shown = view && this.#selecting ? { ...view, selection: this.#selecting.target } : view;
+    this.state = { ...this.state, view: shown };
   }
 
   dismissProblem(): void {
@@ -92,7 +115,6 @@ export class Lab {
 
 /** The lab's state, drawing the component again when it changes. */
 export function useLab(lab: Lab): LabState {
-  const [, redraw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => lab.subscribe(() => redraw(undefined)), [lab]);
+  useRedraw(lab);
   return lab.state;
 }

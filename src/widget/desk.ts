@@ -1,7 +1,7 @@
 // What a view holds for itself and the kernel need not know: which result is in front, and which run of the history is
 // compared with the present one.
-import { useEffect, useReducer } from "preact/hooks";
 import type { Lab } from "../common/lab";
+import { useRedraw } from "../common/useredraw";
 
 export const TABS = ["answer", "activation", "sweep", "lens"] as const;
 export type Tab = (typeof TABS)[number];
@@ -51,7 +51,6 @@ export function deskOf(lab: Lab): Desk {
 /** The desk, drawing the component again when it changes. */
 export function useDesk(lab: Lab): Desk {
   const desk = deskOf(lab);
-  const [, redraw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => desk.subscribe(() => redraw(undefined)), [desk]);
+  useRedraw(desk);
   return desk;
 }
