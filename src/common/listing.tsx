@@ -71,6 +71,7 @@ export function Listing(props: ListingProps) {
         else props.onPeek(null, null);
       }}
       onPointerLeave={() => props.onPeek(null, null)}
+      onPointerDown={() => props.onPeek(null, null)}
     >
       <Block {...props} block={first} inner={inner} stop={stop?.site ?? ""} onFocus={setFocused} depth={0} />
     </div>

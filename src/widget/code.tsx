@@ -1,6 +1,6 @@
 // The Python code of the present state, to copy or to insert as a cell. Inserting is the host's: an event asks for it,
 // and where nobody takes the event the code is copied instead, and the page says so.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { copyText } from "../common/clipboard";
 import { type Lab, useLab } from "../common/lab";
 import { pythonSpans } from "../common/python";
@@ -28,6 +28,7 @@ const SAID_MS = 2500;
 export function CodePane({ lab }: { lab: Lab }) {
   const { code: shown } = useLab(lab);
   const root = useRef<HTMLElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const [said, setSaid] = useState("");
   const code = shown?.code ?? "";
   const spans = useMemo(() => pythonSpans(code), [code]);
@@ -37,6 +38,15 @@ export function CodePane({ lab }: { lab: Lab }) {
     const timer = setTimeout(() => setSaid(""), SAID_MS);
     return () => clearTimeout(timer);
   }, [said]);
+
+  // What the reader looks for is the trace, not the imports above it.
+  const trace = code.split("\n").findIndex((line) => line.startsWith("with "));
+  useLayoutEffect(() => {
+    const pane = box.current;
+    if (pane === null || trace < 0) return;
+    const lines = code.split("\n").length;
+    pane.scrollTop = (pane.scrollHeight / lines) * trace;
+  }, [code, trace]);
 
   const copy = async (success: string) => {
     const copied = await copyText(code, root.current!);
@@ -65,6 +75,7 @@ export function CodePane({ lab }: { lab: Lab }) {
       {shown !== null && shown.error !== "" && <p class="nnsl-problem">{shown.error}</p>}
       {/* biome-ignore lint/a11y/useSemanticElements: a text area has no colours. */}
       <div
+        ref={box}
         class="nnsl-code"
         role="textbox"
         aria-readonly="true"

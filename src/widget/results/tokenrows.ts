@@ -40,7 +40,10 @@ function ordered(rows: AnswerRow[], order: Order): AnswerRow[] {
   const size = ({ difference }: AnswerRow) => (Number.isNaN(difference) ? Infinity : Math.abs(difference));
   return rows.sort((one, other) => {
     if (order === "difference" && size(one) !== size(other)) return size(other) - size(one);
-    return one.before.rank - other.before.rank;
+    return (
+      Math.min(one.before.rank, one.after.rank) - Math.min(other.before.rank, other.after.rank) ||
+      one.before.rank - other.before.rank
+    );
   });
 }
 
