@@ -40,7 +40,7 @@ export function CodePane({ lab }: { lab: Lab }) {
   }, [said]);
 
   // What the reader looks for is the trace, not the imports above it.
-  const trace = code.split("\n").findIndex((line) => line.startsWith("with "));
+  const trace = code.split("\n").findLastIndex((line) => line.startsWith("with "));
   useLayoutEffect(() => {
     const pane = box.current;
     if (pane === null || trace < 0) return;

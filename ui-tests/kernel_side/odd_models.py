@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +38,64 @@ class Slow(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return x
+
+
+def wait_for(gate: str | Path, seconds: float = 30) -> None:
+    """Wait until a test has made this file: the Lab computes while no cell can run, so no cell could tell it."""
+    deadline = time.monotonic() + seconds
+    while not Path(gate).exists():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"nobody opened {gate}")
+        time.sleep(0.01)
+
+
+class Gated(nn.Module):
+    """Stays in its forward until the file `gate` is there."""
+
+    def __init__(self, gate: str | Path) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.gate = gate
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.linear(x)
+        wait_for(self.gate)
+        return torch.relu(y)
+
+
+def late_language_model(gate: str | Path) -> Any:
+    """The embedded model, whose weights are not loaded yet: 3 of 12 parts come at once, the others with the gate."""
+    from tqdm import tqdm
+
+    from nnsight_lab import LanguageModel
+    from nnsight_lab.demo.atlas import ATLAS_PATH
+
+    class Late(LanguageModel):
+        def dispatch(self) -> None:
+            if not self.dispatched:
+                with tqdm(total=12, unit="files") as bar:
+                    bar.update(3)
+                    wait_for(gate)
+                    bar.update(9)
+            super().dispatch()
+
+    return Late(str(ATLAS_PATH))
+
+
+def slow_language_model(seconds: float = 0.1) -> Any:
+    """The embedded model with an unembedding that takes its time, so that a sweep can be cut short."""
+    from nnsight_lab import LanguageModel
+    from nnsight_lab.demo.atlas import load_plain
+
+    class SlowHead(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            time.sleep(seconds)
+            return super().forward(x)
+
+    model, tokenizer = load_plain()
+    model.lm_head.__class__ = SlowHead
+    return LanguageModel(model, tokenizer=tokenizer)
 
 
 class Failing(nn.Module):

@@ -3,5 +3,6 @@
 from .browser import chromium
 from .notebook import CellFailed, Notebook
 from .server import Server
+from .shots import shot
 
-__all__ = ["CellFailed", "Notebook", "Server", "chromium"]
+__all__ = ["CellFailed", "Notebook", "Server", "chromium", "shot"]
