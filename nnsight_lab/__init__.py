@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .engine import (
+    CacheLookupError,
     CalleeIsModuleError,
     CalleeUnknownError,
     InputAccessError,
@@ -38,6 +39,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "CacheLookupError",
     "CalleeIsModuleError",
     "CalleeUnknownError",
     "InputAccessError",

@@ -125,6 +125,13 @@ def callee_unknown():
     str(NNsight(Constant()).source.call_0.source)
 
 
+def cache_lookup():
+    model = NNsight(toy())
+    with model.trace(sample()) as tracer:
+        cache = tracer.cache()
+    cache["unused"]
+
+
 def prompt():
     LanguageModel(tiny_model(), tokenizer=tiny_tokenizer()).trace("")
 
@@ -205,6 +212,7 @@ RAISED = {
     "SourceUnavailableError": source_unavailable,
     "CalleeIsModuleError": callee_is_module,
     "CalleeUnknownError": callee_unknown,
+    "CacheLookupError": cache_lookup,
     "PromptError": prompt,
     "ModelUnavailableError": model_unavailable,
     "DemoModelError": demo_model,

@@ -1,6 +1,7 @@
 """The tracing engine: torch and greenlet only."""
 
 from .errors import (
+    CacheLookupError,
     CalleeIsModuleError,
     CalleeUnknownError,
     InputAccessError,
@@ -21,6 +22,7 @@ from .trace import Tracer
 from .wrapper import NNsight
 
 __all__ = [
+    "CacheLookupError",
     "CalleeIsModuleError",
     "CalleeUnknownError",
     "InputAccessError",

@@ -59,6 +59,12 @@ class UnknownNameError(TraceError, AttributeError):
     """A name that is neither a submodule, an attribute, nor an operation."""
 
 
+class CacheLookupError(TraceError, KeyError):
+    """A cache was asked for a site that it does not have, or for the one value of a site with several."""
+
+    __str__ = TraceError.__str__  # a KeyError's is in quotation marks
+
+
 def nearest(name: str, candidates: Iterable[str], limit: int = 3) -> str:
     """A phrase naming the candidates closest to `name`, or the empty string."""
     names = list(dict.fromkeys(candidates))

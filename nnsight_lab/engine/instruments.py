@@ -249,7 +249,6 @@ NOT_YET = {
     "all": "operations are addressed by call with [i].",
     "next": "operations are addressed by call with [i].",
     "barrier": "nested traces run in the order in which they are written.",
-    "cache": "read the sites one by one.",
     "session": "write the traces one after the other.",
     "scan": "run the model on a small input.",
     "edit": "make the edit in each trace.",

@@ -23,6 +23,7 @@ ENTER = "input"
 LEAVE = "output"
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Recorder = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
 Edits = dict[tuple[str, int], list[Callable[[Any], Any]]]
 _NOTHING: Any = object()
 _NO_EDITS: Edits = {}  # shared by all points until they have some; never written to
@@ -30,11 +31,11 @@ _NO_SKIPS: dict[int, Any] = {}
 
 
 class Point:
-    """State of one site in one run: passes so far, what is awaited, what is to be edited."""
+    """State of one site in one run: passes so far, what is awaited, what is to be edited, who records its calls."""
 
     __slots__ = (
-        "address", "args", "begun", "edits", "ended", "inner", "kwargs", "label", "run", "skips", "table", "value",
-        "wait_enter", "wait_leave",
+        "address", "args", "begun", "edits", "ended", "inner", "kwargs", "label", "recorders", "run", "skips", "table",
+        "value", "wait_enter", "wait_leave",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,7 @@ class Point:
         self.edits: Edits = _NO_EDITS
         self.skips: dict[int, Any] = _NO_SKIPS
         self.inner: OperationTable | None = None
+        self.recorders: tuple[Recorder, ...] = ()
         self.args: tuple[Any, ...] = ()
         self.kwargs: dict[str, Any] = {}
         self.value: Any = _NOTHING
@@ -73,7 +75,7 @@ class Point:
             if self.inner is not None:
                 call = self.inner.step_into(call)
             value = call(*args, **kwargs)
-        if self.edits or self.wait_leave == self.ended:
+        if self.edits or self.recorders or self.wait_leave == self.ended:
             return self.leave(args, kwargs, value)
         self.ended += 1
         return value
@@ -104,6 +106,8 @@ class Point:
             value = self.value
             self.args, self.kwargs, self.value = (), {}, _NOTHING
         self.ended = index + 1
+        for record in self.recorders:
+            record(args, kwargs, value)
         return value
 
     def passes(self, phase: str) -> int:

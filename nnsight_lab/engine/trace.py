@@ -11,6 +11,9 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+import torch
+
+from .cache import Cache, keeper, make_cache
 from .errors import TraceStateError, UnknownNameError
 from .instruments import NOT_YET, Instruments
 from .run import Run
@@ -79,13 +82,48 @@ class Tracer:
     def __getattr__(self, name: str) -> Any:
         if name in NOT_YET:
             raise UnknownNameError(f"tracer.{name} is not in this version of nnsight-lab: {NOT_YET[name]}")
-        raise AttributeError(f"A tracer has no {name!r}; it has .stop() and .result.")
+        raise AttributeError(f"A tracer has no {name!r}; it has .cache(), .stop() and .result.")
 
     def stop(self) -> None:
         """End the block and the model here. What was read before stays; code after the block goes on."""
         if self._state != "open":
             raise TraceStateError("tracer.stop() works inside its own `with` block only.")
         raise StopTrace(self)
+
+    def cache(
+        self,
+        modules: Any = None,
+        sources: Any = None,
+        include_inputs: bool = False,
+        *,
+        detach: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> Cache:
+        """Keep what sites hold at every one of their calls from here on, without the block pausing for them.
+
+        The cache is filled while the model runs and is complete when the block is over:
+        `cache["transformer.h.5"].output`, and `cache["transformer.h.5"][i].output` for call i of several.
+
+        Args:
+            modules: wrapped modules or their addresses. None: all of them, or none when `sources` are given.
+            sources: operations, their addresses, or whole `.source`s.
+            include_inputs: keep the calls' arguments too, as `.inputs` and `.input`.
+            detach: take kept tensors out of the gradient graph. Without any of these three options the cache holds the
+                model's own tensors, graph and later in-place changes included; `device` or `dtype` make copies only
+                where they differ.
+            device: move kept tensors there.
+            dtype: convert kept floating-point tensors to it.
+
+        Raises:
+            UnknownNameError: an address does not exist.
+            OutOfOrderError: a module of the list is running now, unobserved.
+            TraceStateError: the trace's block is not open.
+        """
+        if self._state != "open":
+            raise TraceStateError("tracer.cache(...) works inside its own `with` block only.")
+        keep = keeper(detach, device, dtype)
+        return make_cache(self._run.owner, modules, sources, include_inputs, keep)
 
     @property
     def result(self) -> Any:
