@@ -20,7 +20,7 @@ def sweep_grid(request_id: str, run: str, title: str, result: SweepResult) -> tu
     values = result.values
     baseline = result.baseline if math.isfinite(result.baseline) else None
     differences = (values - (baseline or 0.0)).reshape(-1)
-    axes = tuple(wire.AxisView(axis.name, len(axis), _labels(axis.name, axis.labels)) for axis in result.axes)
+    axes = tuple(_axis_view(axis.name, axis.labels) for axis in result.axes)
     grid = wire.SweepGrid(
         id=request_id,
         run=run,
@@ -38,8 +38,19 @@ def sweep_grid(request_id: str, run: str, title: str, result: SweepResult) -> tu
     return grid, np.ascontiguousarray(values.to(torch.float32).numpy(), dtype="<f4")
 
 
-def _labels(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
-    return short_sites(labels) if name == "site" else tuple(map(str, labels))
+def _axis_view(name: str, labels: tuple[str, ...]) -> wire.AxisView:
+    """An axis and its labels. On an axis named "position" an entry is a position and its label the token; where
+    the entries are other positions, or several, it is named "positions" and the labels say which."""
+    if name == "site":
+        return wire.AxisView(name, len(labels), short_sites(labels))
+    if name != "position":
+        return wire.AxisView(name, len(labels), tuple(map(str, labels)))
+    found = [_POSITION.fullmatch(label) for label in labels]
+    if all(match is not None and int(match[1]) == entry for entry, match in enumerate(found)):
+        return wire.AxisView(name, len(labels), tuple(match[2] for match in found if match is not None))
+    return wire.AxisView(
+        "positions", len(labels), tuple(label.replace(" ", "␣").replace("␣", " ", 1) for label in labels)
+    )
 
 
 def short_sites(sites: tuple[str, ...]) -> tuple[str, ...]:

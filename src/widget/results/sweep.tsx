@@ -1,5 +1,5 @@
 // A sweep: what to sweep, how far it is, and its cells, each of which is a step that can be taken over.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ColourBar } from "../../common/colourbar";
 import type { Theme } from "../../common/colours";
 import { duration, significant } from "../../common/format";
@@ -86,6 +86,15 @@ function Grid({ lab, grid, values, running, current }: Props) {
   const shape = grid.axes.map(({ name, size }) => `${name} ${size}`).join();
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the grid has other axes.
   useEffect(() => setPick(sweepPick(grid.axes)), [shape]);
+
+  // A new grid is brought to the top of the pane, whose controls would leave it little room.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each sweep.
+  useLayoutEffect(() => {
+    const block = root.current;
+    const pane = block?.closest(".nnsl-side");
+    if (!block || !pane) return;
+    pane.scrollTop += block.getBoundingClientRect().top - pane.getBoundingClientRect().top - 8;
+  }, [grid.run]);
 
   const { axes, baseline, source_value } = grid;
   const best = useMemo(() => bestCell(grid, values), [grid, values]);
