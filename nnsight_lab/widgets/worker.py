@@ -5,15 +5,18 @@ settled as superseded. Short jobs (a run, a picture) go before long ones (a swee
 calls `give_way` after each of its chunks, where short jobs are carried out and the user's cell is let in (`turns`).
 
 Every job is settled exactly once, with a value, an error, or the news that it was replaced or cancelled; whatever a
-job raises, the thread goes on. It ends when nothing has come for a while and is started again by the next job.
+job raises, the thread goes on. It ends when nothing has come for a while and is started again by the next job. When the
+interpreter exits it is stopped first: a thread that is killed inside one of torch's C++ frames takes the process down.
 """
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -22,6 +25,7 @@ from .turns import TURNS, Turns
 
 _log = logging.getLogger("nnsight_lab")
 _IDLE_SECONDS = 60.0
+_EXIT_SECONDS = 30.0
 
 
 class JobCancelled(Exception):
@@ -93,6 +97,7 @@ class Worker:
         self._running: list[Job] = []
         self._settling: list[Job] = []
         self._thread: threading.Thread | None = None
+        self._stopped = False
         self._numbers = itertools.count()
         turns.changed = self._cell_changed
 
@@ -100,6 +105,9 @@ class Worker:
 
     def submit(self, job: Job) -> None:
         """Queue a job. A waiting one of its lane is superseded; a long one that runs is cancelled."""
+        if self._stopped:
+            job.settle(None, JobCancelled())
+            return
         with self._condition:
             job.number, job._worker = next(self._numbers), self
             replaced = [other for other in self._waiting if _same_lane(other, job)]
@@ -151,6 +159,21 @@ class Worker:
         with self._condition:
             return not (self._running or self._waiting or self._settling)
 
+    def stop(self) -> None:
+        """Drop what waits, cancel what runs, and wait for the thread as far as it is computing."""
+        with self._condition:
+            self._stopped = True
+            dropped, self._waiting = self._waiting, []
+            for job in (*dropped, *self._running):
+                job.cancelled.set()
+            self._condition.notify_all()
+            thread = self._thread
+        for job in dropped:
+            job.settle(None, JobCancelled())
+        until = time.monotonic() + _EXIT_SECONDS
+        while thread is not None and self._running and time.monotonic() < until:
+            thread.join(0.05)
+
     # Doing
 
     def give_way(self, job: Job) -> None:
@@ -163,7 +186,9 @@ class Worker:
     def _loop(self) -> None:
         while True:
             with self._condition:
-                if not self._waiting and not self._condition.wait_for(lambda: bool(self._waiting), _IDLE_SECONDS):
+                if not self._waiting:
+                    self._condition.wait_for(lambda: bool(self._waiting) or self._stopped, _IDLE_SECONDS)
+                if self._stopped or not self._waiting:
                     self._thread = None
                     return
             # A job is taken once it is the worker's turn, so that until then a later one can replace it.
@@ -223,3 +248,4 @@ def _thread(target: Callable[[], None]) -> threading.Thread:
 
 
 WORKER = Worker()
+atexit.register(WORKER.stop)

@@ -1,5 +1,8 @@
 """The worker's queue: which job goes when, and that every one is settled once whatever happens."""
 
+import subprocess
+import sys
+import textwrap
 import threading
 
 import pytest
@@ -234,3 +237,25 @@ def test_jobs_compute_with_as_many_threads_as_the_main_thread(bench):
     bench.turns.main_threads = 3
     bench.wait()
     assert bench.settled == {"a": 3}
+
+
+def test_an_interpreter_that_exits_while_the_lab_computes_ends_well():
+    program = """
+        import torch
+        from nnsight_lab.widgets.worker import WORKER, Job
+
+        class Owner:
+            def queue_changed(self): pass
+
+        def work(job):
+            weight = torch.eye(300, requires_grad=True)
+            for _ in range(100):
+                (weight @ weight).sum().backward()
+
+        started = []
+        WORKER.submit(Job(Owner(), "run", work, lambda value, error: started.append(error)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
