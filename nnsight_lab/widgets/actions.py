@@ -118,6 +118,15 @@ def select(state: State, target: Target | None) -> State:
     return _replace(state, selection=target, experiment=_replace(experiment, active=active, scope=scope))
 
 
+def reveal(state: State, target: Target) -> State:
+    """Show the listing that a value is in, with the callees stepped into on the way to it."""
+    module, *operations = target.site.split(".source.")
+    inside = (".source.".join((module, *operations[:depth])) for depth in range(1, len(operations)))
+    opened = state.opened if module == state.module else ()
+    missing = tuple(site for site in inside if site not in opened)
+    return _replace(state, module=module, opened=(*opened, *missing))
+
+
 # Prompts
 
 
@@ -239,7 +248,8 @@ def _activated(state: State, steps: tuple[AnyStep, ...], number: int, experiment
     """The state with these steps, of which one is active and its target selected."""
     step = steps[number]
     changed = _replace(experiment or state.experiment, steps=steps, active=number, scope=scope_of(step))
-    return _replace(state.become(changed), selection=target_of(step))
+    target = target_of(step)
+    return reveal(_replace(state.become(changed), selection=target), target)
 
 
 def _existing(state: State, number: int) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from ..experiments import AnyMetric, AnyStep, Edit, LensResult, LogitDiff, SweepResult
 from ..experiments.steps import Step
-from .actions import select
+from .actions import reveal, select
 from .errors import LabError
 from .modelcontext import target_of_site
 from .session import Session
@@ -86,9 +86,7 @@ def with_selection(session: Session, state: State, value: Any) -> State:
     if target is None:
         return select(state, None)
     target = session.context.target(target)
-    state = select(state, target)
-    module = target.site.split(".source.")[0]
-    return state if module == state.module else _replace(state, module=module, opened=())
+    return reveal(select(state, target), target)
 
 
 def with_metric(session: Session, state: State, value: Any) -> State:

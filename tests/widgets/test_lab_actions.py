@@ -138,6 +138,16 @@ def test_selecting_a_value_that_is_edited_activates_its_edit(do):
     assert state.experiment.scope == Scope(positions=(1,))
 
 
+def test_a_step_that_becomes_active_is_shown_in_its_listing(do):
+    inside = (
+        "transformer.h.5.attn.source.attention_interface_0.source.torch_nn_functional_scaled_dot_product_attention_0"
+    )
+    state = do(wire.AddStep(Zero(inside)), wire.AddStep(Zero("lm_head")), wire.ActivateStep(0))
+    assert state.module == "transformer.h.5.attn"
+    assert state.opened == ("transformer.h.5.attn.source.attention_interface_0",)
+    assert do(wire.ActivateStep(1), state=state).module == "lm_head"
+
+
 def test_selecting_another_value_leaves_the_edits_alone(do):
     state = do(wire.AddStep(Zero(ACT, index="0:3")), wire.Select(Target(LAYER)), wire.SetScope(Scope(positions=(0,))))
     assert steps(state) == (Zero(ACT, index="0:3"),)
