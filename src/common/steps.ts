@@ -76,29 +76,49 @@ export function isShown(
 
 type Positions = NonNullable<Scope["positions"]>;
 
-/** Positions as one types them: `-1`, `0, 3`, `2:5`, `" Tower"`; empty for all. */
+// As the kernel tells a slice from the text of a token.
+const SLICE = /^\s*(-?\d+)?\s*:\s*(-?\d+)?\s*(:\s*(-?\d+)?\s*)?$/;
+const QUOTED = /^("(?:[^"\\]|\\.)*")(?:#(\d+))?$/;
+
+/** Positions as one types them: `-1`, `0, 3`, `2:5`, `" Tower"`, `" the"#1` for the second of them; empty for all. */
 export function positionsText(positions: Positions | null): string {
   if (positions === null) return "";
   return positions
     .map((one) => {
       if (typeof one === "number") return String(one);
-      if (typeof one !== "string") return JSON.stringify(one.text);
-      return /^[-\d:\s]+$/.test(one) ? one : JSON.stringify(one);
+      if (typeof one === "string") return SLICE.test(one) ? one.trim() : JSON.stringify(one);
+      const { text, occurrence = null } = one;
+      return occurrence === null ? JSON.stringify(text) : `${JSON.stringify(text)}#${occurrence}`;
     })
     .join(", ");
 }
 
 /** What `positionsText` writes, read. Text without quotes that is no number and no slice is the text of a token. */
 export function readPositions(text: string): Positions | null {
-  const parts = text.match(/"(?:[^"\\]|\\.)*"|[^,]+/g) ?? [];
+  const parts = text.match(/\s*"(?:[^"\\]|\\.)*"(?:#\d+)?\s*(?=,|$)|[^,]+/g) ?? [];
   const found = parts
     .map((part) => part.trim())
     .filter((part) => part !== "")
     .map((part) => {
       if (/^[-\u2212]?\d+$/.test(part)) return Number(part.replace("\u2212", "-"));
-      return part.startsWith('"') ? (JSON.parse(part) as string) : part.replaceAll("\u2423", " ");
+      return quoted(part) ?? part.replaceAll("\u2423", " ");
     });
   return found.length === 0 ? null : found;
+}
+
+/** The token that a text in quotes names; null where the quotes are no JSON, as while they are typed. */
+function quoted(part: string): Positions[number] | null {
+  const [, literal, occurrence] = QUOTED.exec(part) ?? [];
+  if (literal === undefined) return null;
+  let text: string;
+  try {
+    text = JSON.parse(literal) as string;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+  if (occurrence !== undefined) return { text, occurrence: Number(occurrence) };
+  return SLICE.test(text) ? { text } : text;
 }
 
 /** Positions chosen on a token strip; the last one alone is -1, which stays the last in another prompt. */
