@@ -125,6 +125,22 @@ def callee_unknown():
     str(NNsight(Constant()).source.call_0.source)
 
 
+class Branches(nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+def scan():
+    with NNsight(Branches()).scan(torch.ones(1)) as tracer:
+        tracer.result
+
+
+def validation():
+    model = NNsight(toy())
+    with model.trace(sample(), validate=True):
+        model.h[0].output = 0.0
+
+
 def cache_lookup():
     model = NNsight(toy())
     with model.trace(sample()) as tracer:
@@ -212,6 +228,8 @@ RAISED = {
     "SourceUnavailableError": source_unavailable,
     "CalleeIsModuleError": callee_is_module,
     "CalleeUnknownError": callee_unknown,
+    "ScanError": scan,
+    "ValidationError": validation,
     "CacheLookupError": cache_lookup,
     "PromptError": prompt,
     "ModelUnavailableError": model_unavailable,

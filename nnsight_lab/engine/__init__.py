@@ -9,11 +9,13 @@ from .errors import (
     OutOfOrderError,
     OutsideTraceError,
     RecomputedEditError,
+    ScanError,
     SkipTooLateError,
     SourceUnavailableError,
     TraceError,
     TraceStateError,
     UnknownNameError,
+    ValidationError,
 )
 from .listing import Listing, Operation
 from .save import save
@@ -34,6 +36,7 @@ __all__ = [
     "OutOfOrderError",
     "OutsideTraceError",
     "RecomputedEditError",
+    "ScanError",
     "SkipTooLateError",
     "Source",
     "SourceUnavailableError",
@@ -41,5 +44,6 @@ __all__ = [
     "TraceStateError",
     "Tracer",
     "UnknownNameError",
+    "ValidationError",
     "save",
 ]

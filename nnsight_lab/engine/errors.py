@@ -59,6 +59,14 @@ class UnknownNameError(TraceError, AttributeError):
     """A name that is neither a submodule, an attribute, nor an operation."""
 
 
+class ScanError(TraceError):
+    """A forward on fake tensors needs a value that only a real one has."""
+
+
+class ValidationError(TraceError, TypeError):
+    """A site was assigned something of another structure, shape, dtype or device than its own value."""
+
+
 class CacheLookupError(TraceError, KeyError):
     """A cache was asked for a site that it does not have, or for the one value of a site with several."""
 

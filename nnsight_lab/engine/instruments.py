@@ -250,7 +250,6 @@ NOT_YET = {
     "next": "operations are addressed by call with [i].",
     "barrier": "nested traces run in the order in which they are written.",
     "session": "write the traces one after the other.",
-    "scan": "run the model on a small input.",
     "edit": "make the edit in each trace.",
 }
 ROOT_RESERVED = frozenset({"trace", "tokenizer", "lab", "generate", "session", "scan", "edit"})

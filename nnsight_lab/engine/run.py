@@ -19,12 +19,13 @@ from torch import Tensor, nn
 
 from . import diagnosis, openruns
 from .coroutine import Coroutine, hand_back
-from .errors import InputAccessError, TraceError
+from .errors import InputAccessError, TraceError, ValidationError
 from .instruments import Twin
 from .points import ENTER, LEAVE, Point
 from .recompute import refuse_edit_if_recomputed
 from .tables import OperationTable
 from .taps import Tap, attach, detach, observe, tap_of
+from .validation import checked
 
 if TYPE_CHECKING:
     from .instruments import Instruments
@@ -70,6 +71,7 @@ class Run:
         self.result: Any = None
         self.failure: TraceError | None = None
         self.error: str | None = None
+        self.validate = False
         self.assigned: deque[tuple[str, Any]] = deque(maxlen=3)  # for the note on an error that follows
         self._model: Coroutine | None = None
         self.taps: list[Tap] = []
@@ -97,6 +99,8 @@ class Run:
 
     def write(self, point: Point, phase: str, change: Callable[[Any], Any], index: int | None = None) -> None:
         """Apply `change` to the value of `point` at `phase`: at once when paused there, else when it is reached."""
+        if self.validate:
+            change = checked(point.address, phase, change)
         here = self.at is point and self.phase == phase and index in (None, self._pass_here())
         behind = point.passes(phase)
         if not here and index is None and (behind or diagnosis.ran_unobserved(point)):
@@ -115,7 +119,19 @@ class Run:
             raise diagnosis.too_late(self, point, phase, index)
         if self.finished:
             raise diagnosis.missed(self, point, phase, index)
-        point.edit(phase, behind if index is None else index, change)
+        point.edit(phase, behind if index is None else index, self._failing_here(change) if self.validate else change)
+
+    def _failing_here(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A change that the model's side will make, whose refusal is the body's error and leaves the value as it is."""
+
+        def guarded(old: Any) -> Any:
+            try:
+                return change(old)
+            except ValidationError as error:
+                self.fail(error)
+                return old
+
+        return guarded
 
     def _reach(self, point: Point, phase: str, index: int | None) -> None:
         behind = point.begun if phase is ENTER else point.ended

@@ -6,12 +6,14 @@ the first value asked for starts the model, the end of the block lets it run to 
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from .cache import Cache, keeper, make_cache
 from .errors import TraceStateError, UnknownNameError
@@ -28,11 +30,37 @@ def refuse_unready(options: dict[str, Any]) -> None:
     Raises:
         NotImplementedError: one of them was asked for.
     """
-    for name in ("remote", "scan", "validate"):
-        if options.pop(name, False):
-            raise NotImplementedError(
-                f"trace({name}=...) is not available in this version of nnsight-lab: leave it out to run here."
-            )
+    if options.pop("remote", False):
+        raise NotImplementedError(
+            "trace(remote=...) is not available in this version of nnsight-lab: leave it out to run here."
+        )
+
+
+class TraceOptions(NamedTuple):
+    """How a trace is run, apart from what the model is given.
+
+    Attributes:
+        scan: run the forward on fake tensors first.
+        validate: check assignments against what they replace.
+    """
+
+    scan: bool = False
+    validate: bool = False
+
+
+def take_options(module: nn.Module, keywords: dict[str, Any]) -> TraceOptions:
+    """Take the trace's own options off a call's keywords; those that the module's forward names stay with it.
+
+    Raises:
+        NotImplementedError: `remote` was asked for.
+    """
+    if not any(name in keywords for name in ("remote", *TraceOptions._fields)):
+        return TraceOptions()
+    named = inspect.signature(module.forward).parameters
+    given = [name for name in ("remote", *TraceOptions._fields) if name in keywords and name not in named]
+    own = {name: keywords.pop(name) for name in given}
+    refuse_unready(own)
+    return TraceOptions(**own)
 
 
 class StopTrace(BaseException):
@@ -48,8 +76,9 @@ class Tracer:
 
     __slots__ = ("__weakref__", "_run", "_state")
 
-    def __init__(self, owner: Any, instruments: Instruments, call: Callable[[], Any]) -> None:
+    def __init__(self, owner: Any, instruments: Instruments, call: Callable[[], Any], validate: bool = False) -> None:
         self._run = Run(owner, instruments, call)
+        self._run.validate = validate
         self._state = "new"
 
     def __enter__(self) -> Tracer:

@@ -10,7 +10,8 @@ from torch import nn
 
 from .envoy import Envoy
 from .instruments import Instruments
-from .trace import Tracer
+from .scanning import FakeForward, ScanTracer
+from .trace import TraceOptions, Tracer, take_options
 
 
 class NNsight(Envoy):
@@ -41,10 +42,37 @@ class NNsight(Envoy):
     def trace(self, *args: Any, **kwargs: Any) -> Tracer:
         """A context in which the model runs on the given arguments while the block reads and edits its sites.
 
-        Arguments are those of the module's forward; one that it does not take is refused by the module itself.
+        Arguments are those of the module's forward; one that it does not take is refused by the module itself. The
+        trace has options of its own, which go to the forward instead where it names a parameter so:
+
+        - `validate=True`: an assignment of another structure, shape, dtype or device than the site's own value raises
+          ValidationError before it takes effect. In-place changes are torch's to check, and a skipped call has no
+          value to compare with.
+        - `scan=True`: the forward is run on fake tensors first, so that arguments which do not fit, and forwards that
+          cannot be scanned, are found at this line, before the block; `model.scan(...)` is that alone.
+
+        Raises:
+            ScanError: with `scan=True`, the forward needs the values of tensors.
+            NotImplementedError: `remote` was asked for.
         """
+        return self._tracer(take_options(self._module, kwargs), args, kwargs)
+
+    def scan(self, *args: Any, **kwargs: Any) -> Tracer:
+        """A trace on fake tensors: shapes, dtypes and devices at every site, no computation, no weights.
+
+        Arguments are those of the module's forward. The model is as it was afterwards, but it must not be used outside
+        the block meanwhile. Values read are torch's FakeTensors: they have no numbers.
+
+        Raises:
+            ScanError: inside the block, when the forward or the block needs the values of tensors.
+        """
+        return ScanTracer(self, self._instruments, FakeForward(self._module, args, kwargs))
+
+    def _tracer(self, options: TraceOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tracer:
         module = self._module
-        return Tracer(self, self._instruments, lambda: module(*args, **kwargs))
+        if options.scan:
+            FakeForward(module, args, kwargs)()
+        return Tracer(self, self._instruments, lambda: module(*args, **kwargs), options.validate)
 
     # Opens the Lab. Set by the package: the engine knows of no notebook.
     _open_lab: ClassVar[Callable[..., Any] | None] = None

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from ..engine import NNsight, Tracer
-from ..engine.trace import refuse_unready
+from ..engine.trace import take_options
 from .loading import build_empty, load_config, load_tokenizer, load_weights
 from .origin import loading_line, remember_origin
 from .prompts import PromptError, prepare
@@ -126,15 +126,29 @@ class LanguageModel(NNsight):
                 of the forward's keywords.
             keywords: keywords of the forward; one that it does not take is refused by the model itself.
 
+                The trace's own options `validate` and `scan` are those of `NNsight.trace`.
+
         Raises:
             PromptError: a prompt without tokens, text without a tokenizer, or something that is no prompt.
-            NotImplementedError: `remote`, `scan` or `validate` was asked for.
+            ScanError: with `scan=True`, the forward needs the values of tensors.
+            NotImplementedError: `remote` was asked for.
         """
-        refuse_unready(keywords)
-        if not keywords and (inputs is None or (isinstance(inputs, Mapping) and not inputs)):
-            raise PromptError("There is nothing to run: give a prompt, model.trace('The Eiffel Tower is in').")
+        options = take_options(self._module, keywords)
+        _refuse_nothing(inputs, keywords, "trace")
         self.dispatch()
-        return super().trace(**prepare(self._module, self.tokenizer, inputs, keywords))
+        return self._tracer(options, (), prepare(self._module, self.tokenizer, inputs, keywords))
+
+    def scan(self, inputs: Any = None, **keywords: Any) -> Tracer:
+        """A trace of a prompt on fake tensors: shapes at every site, no computation; the weights are not loaded for it.
+
+        Arguments are those of `trace`. See `NNsight.scan`.
+
+        Raises:
+            PromptError: as in `trace`.
+            ScanError: inside the block, when the forward or the block needs the values of tensors.
+        """
+        _refuse_nothing(inputs, keywords, "scan")
+        return super().scan(**prepare(self._module, self.tokenizer, inputs, keywords))
 
     def _rewrapped(self, module: nn.Module) -> LanguageModel:
         copied = type(self)(module, tokenizer=self.tokenizer, name=self._instruments.label)
@@ -149,6 +163,11 @@ class LanguageModel(NNsight):
             self._instruments.label,
             self.__dict__["_load"],
         )
+
+
+def _refuse_nothing(inputs: Any, keywords: Mapping[str, Any], method: str) -> None:
+    if not keywords and (inputs is None or (isinstance(inputs, Mapping) and not inputs)):
+        raise PromptError(f"There is nothing to run: give a prompt, model.{method}('The Eiffel Tower is in').")
 
 
 def _unpickled(kind: type[LanguageModel], module: nn.Module, tokenizer: Any, name: str, load: Any) -> LanguageModel:
