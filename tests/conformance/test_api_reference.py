@@ -1,7 +1,7 @@
 """The code blocks of the document "nnsight API Reference", as written but for import and model names.
 
 What each must give comes from the plain model with torch hooks, or from plain transformers. Blocks whose calls are not
-there yet (invokes, generation, sessions, validation, remote) are left out. In transformers 5 a block of GPT-2 returns its hidden states alone, `[batch, position, d_model]`,
+there yet (invokes, generation, sessions, remote) are left out. In transformers 5 a block of GPT-2 returns its hidden states alone, `[batch, position, d_model]`,
 so `output[0]` is the first row of the batch.
 """
 
@@ -119,6 +119,19 @@ def test_basic_tracing(model: LanguageModel) -> None:
     assert tracer is not None
     assert torch.equal(hidden, layer_5(model, "Hello world")[0])
     assert torch.equal(logits.logits, output.logits)
+
+
+def test_tracing_parameters(model: LanguageModel) -> None:
+    prompt = "Hello world"
+    with model.trace(
+        prompt,
+        remote=False,
+        validate=True,
+        scan=True,
+    ) as tracer:
+        ...
+
+    assert torch.equal(tracer.result.logits, plain(model, prompt)[0].logits)
 
 
 def test_accessing_values(model: LanguageModel) -> None:
@@ -263,6 +276,13 @@ def test_early_stopping(model: LanguageModel) -> None:
         handle.remove()
     assert torch.equal(hidden, layer_5(model, HELLO)[0])
     assert ran == []
+
+
+def test_validation(model: LanguageModel) -> None:
+    with model.trace("Hello", validate=True):
+        hidden = model.transformer.h[5].output[0].save()
+
+    assert torch.equal(hidden, layer_5(model, HELLO)[0])
 
 
 def test_module_access_result(model: LanguageModel) -> None:
