@@ -18,7 +18,7 @@ from page_harness.server import REPOSITORY
 from playwright.sync_api import Browser
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
-FAILED = pytest.StashKey[bool]()
+OPENED = pytest.StashKey[list[Notebook]]()
 
 PRELUDE = """
 import torch
@@ -44,8 +44,11 @@ def pytest_configure() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
-    if report.when == "call":
-        item.stash[FAILED] = report.failed
+    if report.when == "call" and report.failed:
+        # Before anything is torn down, so that they show what failed.
+        name = re.sub(r"[^\w-]+", "-", item.name)
+        for number, notebook in enumerate(item.stash.get(OPENED, [])):
+            notebook.page.screenshot(path=SCREENSHOTS / "failed" / f"{name}-{number}.png", full_page=True)
     return report
 
 
@@ -85,7 +88,7 @@ def open_notebook(
     request: pytest.FixtureRequest, browser: Browser, server: Server, expected_errors: list[str]
 ) -> Iterator[Callable[..., Notebook]]:
     """Opens pages: `open_notebook(kernel, width=800, theme="dark")`."""
-    opened: list[Notebook] = []
+    opened = request.node.stash.setdefault(OPENED, [])
 
     def open_one(kernel: str | None, **look: object) -> Notebook:
         notebook = Notebook.opened(browser, server, kernel, **look)
@@ -93,12 +96,8 @@ def open_notebook(
         return notebook
 
     yield open_one
-    failed = request.node.stash.get(FAILED, False)
     errors = []
-    for number, notebook in enumerate(opened):
-        if failed:
-            name = re.sub(r"[^\w-]+", "-", request.node.name)
-            notebook.page.screenshot(path=SCREENSHOTS / "failed" / f"{name}-{number}.png", full_page=True)
+    for notebook in opened:
         errors += [error for error in notebook.errors if not any(re.search(e, error) for e in expected_errors)]
         notebook.close()
     assert not errors, "The page reported errors:\n" + "\n".join(errors)

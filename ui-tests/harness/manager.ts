@@ -18,8 +18,9 @@ export class PageManager extends ManagerBase {
   /** Serve this kernel's widgets; resolves when those that it has already are here. */
   async connect(kernel: Kernel.IKernelConnection): Promise<void> {
     this.#kernel = kernel;
-    kernel.registerCommTarget(this.comm_target_name, (comm, message) => {
-      void this.handle_comm_open(new shims.services.Comm(comm), message);
+    // Messages that follow are kept back until the model is there to take them.
+    kernel.registerCommTarget(this.comm_target_name, async (comm, message) => {
+      await this.handle_comm_open(new shims.services.Comm(comm), message);
     });
     kernel.statusChanged.connect((_, status) => {
       if (status === "restarting") this.disconnect();

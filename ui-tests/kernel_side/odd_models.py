@@ -83,18 +83,30 @@ def late_language_model(gate: str | Path) -> Any:
     return Late(str(ATLAS_PATH))
 
 
-def slow_language_model(seconds: float = 0.1) -> Any:
-    """The embedded model with an unembedding that takes its time, so that a sweep can be cut short."""
+class HeldHead(nn.Linear):
+    """An unembedding that computes `free` times and then stays until the file `gate` is there."""
+
+    gate: str | Path | None = None
+    free = 0
+
+    def hold(self, gate: str | Path, free: int) -> None:
+        self.gate, self.free = gate, free
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gate is not None:
+            if self.free <= 0:
+                wait_for(self.gate)
+            self.free -= 1
+        return super().forward(x)
+
+
+def held_language_model() -> Any:
+    """The embedded model with a `HeldHead`, which holds nothing yet."""
     from nnsight_lab import LanguageModel
     from nnsight_lab.demo.atlas import load_plain
 
-    class SlowHead(nn.Linear):
-        def forward(self, x: Tensor) -> Tensor:
-            time.sleep(seconds)
-            return super().forward(x)
-
     model, tokenizer = load_plain()
-    model.lm_head.__class__ = SlowHead
+    model.lm_head.__class__ = HeldHead
     return LanguageModel(model, tokenizer=tokenizer)
 
 

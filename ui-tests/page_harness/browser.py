@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 FLAGS = [
     "--no-sandbox",
@@ -18,6 +18,10 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+# A busy machine shall not make a test fail; one that passes does not wait.
+expect.set_options(timeout=15_000)
 
 
 @contextmanager
