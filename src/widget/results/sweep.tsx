@@ -32,7 +32,7 @@ export function SweepTab({ lab }: { lab: Lab }) {
   const run = view?.shown_sweep ?? null;
   const running = status?.work === "sweep";
   const progress = running ? `${status.done} of ${status.total}` : "at rest";
-  const { shown, error } = useGrid(lab, "sweep_grid", run, progress);
+  const { shown, error, late } = useGrid(lab, "sweep_grid", run, progress);
   return (
     <div class="nnsl-sweep">
       <SweepControls lab={lab} />
@@ -58,7 +58,7 @@ export function SweepTab({ lab }: { lab: Lab }) {
           lab={lab}
           grid={shown.grid}
           values={shown.values}
-          running={running}
+          busy={running || late}
           current={shown.grid.run === run}
         />
       )}
@@ -73,12 +73,13 @@ interface Props {
   lab: Lab;
   grid: SweepGrid;
   values: Float32Array;
-  running: boolean;
+  /** Whether more cells are coming. */
+  busy: boolean;
   /** False while another sweep's cells are on their way. */
   current: boolean;
 }
 
-function Grid({ lab, grid, values, running, current }: Props) {
+function Grid({ lab, grid, values, busy, current }: Props) {
   const root = useRef<HTMLDivElement>(null);
   const theme = useTheme(root);
   const [pick, setPick] = useState<Pick>(() => sweepPick(grid.axes));
@@ -168,7 +169,7 @@ function Grid({ lab, grid, values, running, current }: Props) {
         columnName={columns.name}
         cells={cells}
         least={22}
-        busy={running}
+        busy={busy}
         onCell={setAt}
         onTake={(cell) => take(cellNumbers(axes, pick, cell.row, cell.column))}
       />

@@ -18,27 +18,36 @@ interface Shown<Kind extends GridKind> {
   error: Error | null;
 }
 
+interface Asked {
+  run: string;
+  progress: string;
+}
+
 // A page that asked at every cell would keep a fast kernel from computing.
 const REST_MS = 150;
 
-/** `progress` is anything that changes when there is more to see. */
+/** `progress` is anything that changes when there is more to see; `late` until what is shown is as far as that. */
 export function useGrid<Kind extends GridKind>(
   lab: Lab,
   kind: Kind,
   run: string | null,
   progress: string,
-): Shown<Kind> {
-  const [state, setState] = useState<Shown<Kind>>({ shown: null, error: null });
-  const queue = useRef<Latest<string, GridOf<Kind>> | null>(null);
+): Shown<Kind> & { late: boolean } {
+  const [state, setState] = useState<Shown<Kind> & { asked: Asked | null }>({
+    shown: null,
+    error: null,
+    asked: null,
+  });
+  const queue = useRef<Latest<Asked, GridOf<Kind>> | null>(null);
   useEffect(() => {
-    const latest = new Latest<string, GridOf<Kind>>(
-      async (wanted) => {
-        const { reply, buffer } = await lab.connection.ask(kind, { kind: "grid", run: wanted });
+    const latest = new Latest<Asked, GridOf<Kind>>(
+      async (asked) => {
+        const { reply, buffer } = await lab.connection.ask(kind, { kind: "grid", run: asked.run });
         return { grid: reply, values: floatsOf(buffer) };
       },
-      (shown) => setState({ shown, error: null }),
-      (error) => {
-        if (error.name !== "RequestDropped") setState((old) => ({ ...old, error }));
+      (shown, asked) => setState({ shown, error: null, asked }),
+      (error, asked) => {
+        if (error.name !== "RequestDropped") setState((old) => ({ ...old, error, asked }));
       },
     );
     queue.current = latest;
@@ -46,11 +55,11 @@ export function useGrid<Kind extends GridKind>(
   }, [lab, kind]);
 
   const known = useRef<string | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: again whenever there is more to see.
   useEffect(() => {
     if (run === null) return;
-    queue.current?.want(run, run === known.current ? REST_MS : 0);
+    queue.current?.want({ run, progress }, run === known.current ? REST_MS : 0);
     known.current = run;
   }, [run, progress]);
-  return state;
+  const { shown, error, asked } = state;
+  return { shown, error, late: run !== null && (asked?.run !== run || asked.progress !== progress) };
 }
