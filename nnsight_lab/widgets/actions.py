@@ -15,6 +15,7 @@ import msgspec
 from ..experiments import AnyStep, Edit
 from . import wire
 from .errors import LabError
+from .naming import site_path
 from .state import AnyPrompt, Experiment, State, scope_of, target_of, with_scope
 from .wire import Scope, Target
 
@@ -120,11 +121,11 @@ def select(state: State, target: Target | None) -> State:
 
 def reveal(state: State, target: Target) -> State:
     """Show the listing that a value is in, with the callees stepped into on the way to it."""
-    module, *operations = target.site.split(".source.")
-    inside = (".source.".join((module, *operations[:depth])) for depth in range(1, len(operations)))
-    opened = state.opened if module == state.module else ()
+    path = site_path(target.site)
+    inside = (path.prefix(depth) for depth in range(1, len(path.operations)))
+    opened = state.opened if path.module == state.module else ()
     missing = tuple(site for site in inside if site not in opened)
-    return _replace(state, module=module, opened=(*opened, *missing))
+    return _replace(state, module=path.module, opened=(*opened, *missing))
 
 
 # Prompts

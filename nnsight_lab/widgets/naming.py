@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..experiments import AnyStep, Edit, LensResult, Patch, Result, SweepResult, Token
+from ..experiments.sites import SitePath
 from .state import AnyPrompt, Experiment, Given
 
 _LONGEST_PROMPT = 24
@@ -62,10 +63,23 @@ def step_name(step: AnyStep) -> str:
     return " ".join(words)
 
 
+def site_path(site: str) -> SitePath:
+    """A site taken apart, without looking at a model.
+
+    >>> site_path("h.11.mlp.source.self_act_0")
+    SitePath(module='h.11.mlp', operations=('self_act_0',))
+    >>> site_path("source.self_transformer_0")
+    SitePath(module='', operations=('self_transformer_0',))
+    """
+    module, *operations = f".{site}".split(".source.")
+    return SitePath(module.removeprefix("."), tuple(operations))
+
+
 def short_site(site: str) -> str:
     """A site from its layer on: `h.11 self_act_0` of `transformer.h.11.mlp.source.self_act_0`."""
-    module, *operations = site.split(".source.")
-    names = module.split(".") if module else []
+    path = site_path(site)
+    operations = path.operations
+    names = path.module.split(".") if path.module else []
     number = next((i for i, name in enumerate(names) if name.isdigit() or name == "*"), None)
     if number is not None:
         layer = ".".join(names[max(number - 1, 0) : number + 1])

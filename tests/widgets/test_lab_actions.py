@@ -14,6 +14,7 @@ from nnsight_lab.widgets.actions import apply
 from nnsight_lab.widgets.history import History
 from nnsight_lab.widgets.modelcontext import ModelContext
 from nnsight_lab.widgets.state import UNDO_DEPTH, Experiment, State, target_of
+from nnsight_lab.widgets.views.steps import step_view
 from nnsight_lab.widgets.wire import Scope, Target
 
 ACT = "transformer.h.11.mlp.source.self_act_0"
@@ -146,6 +147,14 @@ def test_a_step_that_becomes_active_is_shown_in_its_listing(do):
     assert state.module == "transformer.h.5.attn"
     assert state.opened == ("transformer.h.5.attn.source.attention_interface_0",)
     assert do(wire.ActivateStep(1), state=state).module == "lm_head"
+
+
+def test_an_operation_of_the_model_itself_is_shown_in_the_models_listing(do):
+    state = do(wire.AddStep(Zero("source.self_lm_head_0")), state=State(module="transformer"))
+    assert (state.module, state.opened) == ("", ())
+    assert state.selection == Target("source.self_lm_head_0")
+    view = step_view(state.experiment.steps[0], wire.PromptView(), wire.PromptView())
+    assert (view.title, view.where.split(" · ")[0]) == ("Zero self_lm_head_0", "model")
 
 
 def test_selecting_another_value_leaves_the_edits_alone(do):

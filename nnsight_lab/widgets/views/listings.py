@@ -14,6 +14,7 @@ from ...experiments.observation import Observation, Seen, Sighting
 from ...experiments.passes import Place
 from ...experiments.sites import SitePath, parse_site
 from .. import wire
+from ..naming import site_path
 from .highlighting import highlighted
 from .variables import variables_of
 
@@ -52,12 +53,8 @@ def _outer_first(opened: Sequence[str]) -> list[str]:
 
 def _belongs(site: str, module: str, opened: Sequence[str]) -> bool:
     """Whether a listing that is stepped into stands in the one of `module`, and all between are open as well."""
-    head, _, inner = site.partition("source.") if not module else site.partition(".source.")
-    if head != module:
-        return False
-    parts = inner.split(".source.")
-    prefix = f"{module}.source." if module else "source."
-    return all(prefix + ".source.".join(parts[:depth]) in opened for depth in range(1, len(parts)))
+    path = site_path(site)
+    return path.module == module and all(path.prefix(depth) in opened for depth in range(1, len(path.operations)))
 
 
 def _inside(site: str, label: str) -> str:

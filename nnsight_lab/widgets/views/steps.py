@@ -8,7 +8,7 @@ from ...experiments import AnyStep, Edit, Patch, ScopeError, SiteReport, Token
 from ...experiments.steps import Indices, Position, is_slice
 from ...experiments.tokens import resolve_positions
 from .. import wire
-from ..naming import short_site
+from ..naming import short_site, site_path
 
 MINUS = "\u2212"
 
@@ -24,8 +24,8 @@ def step_view(
     Args:
         report: what became of it in the run on screen.
     """
-    module, _, operation = step.site.rpartition(".source.")
-    name = operation or short_site(step.site)
+    path = site_path(step.site)
+    name = path.operations[-1] if path.operations else short_site(step.site)
     title = f"{type(step).__name__} {name}" + (" input" if step.io == "input" else "")
     if isinstance(step, Patch):
         title += f" from {_origin(step)}"
@@ -36,7 +36,10 @@ def step_view(
             taken = _taken(step, positions, base, source)
         except ScopeError as found:
             error = str(found)
-    parts = [short_site(module) if operation else "", *_scope(step, base, positions, taken, source)]
+    parts = [
+        short_site(path.prefix(len(path.operations) - 1)) if path.operations else "",
+        *_scope(step, base, positions, taken, source),
+    ]
     return wire.StepView(
         step=step,
         title=title,

@@ -104,7 +104,9 @@ function Activation({ lab, answer, value, calls, stale }: Props) {
   const facts = value.tensors[element] ?? value.tensors[0];
   const rank = facts?.shape.length ?? 0;
   const run = answer.edited ? which : "edited";
-  const target: Target = { ...value.target, call, element: facts?.element ?? value.target.element };
+  // A tensor that is the whole value has no path in it.
+  const inside = facts === undefined || facts.element.length === 0 ? value.target.element : facts.element;
+  const target: Target = { ...value.target, call, element: inside };
   const slice = sliceOf(pick, rank);
   const question = { run: answer.run, target, which: run, slice };
   const key = JSON.stringify([question, pooling, trim]);
