@@ -72,6 +72,8 @@ export function TokenStrip(props: TokenStripProps) {
       if (event.shiftKey && !disabled) {
         anchor.current ??= stop;
         onChoose(range(anchor.current, next));
+      } else if (!event.shiftKey) {
+        anchor.current = next;
       }
     } else if ((event.key === " " || event.key === "Enter") && !disabled) {
       event.preventDefault();

@@ -78,8 +78,11 @@ export function ModuleTree({ lab }: { lab: Lab }) {
       if (!next.delete(path)) next.add(path);
       return next;
     };
-    if (row.row === "group") setGroups((old) => flip(old, tree.paths[row.first]!));
-    else setOpen((old) => flip(old, tree.paths[row.module]!));
+    if (row.row === "group") {
+      setGroups((old) => flip(old, tree.paths[row.first]!));
+      // The row is gone then: the focus goes to the first of those in its place.
+      move(rows.indexOf(row));
+    } else setOpen((old) => flip(old, tree.paths[row.module]!));
   };
   const choose = (row: TreeRow) => {
     if (row.row === "group") toggle(row);
