@@ -95,6 +95,14 @@ def recomputed_edit():
         model.inner.output = torch.zeros(1, 4)
 
 
+def gradient_edit():
+    model = NNsight(toy())
+    with model.trace(sample()):
+        value = model.h[0].output
+        with model.output.sum().backward():
+            value.grad *= 2
+
+
 def input_access():
     model = NNsight(Constant())
     with model.trace(torch.ones(1)):
@@ -222,6 +230,7 @@ RAISED = {
     "NotReachedError": not_reached,
     "SkipTooLateError": skip_too_late,
     "RecomputedEditError": recomputed_edit,
+    "GradientEditError": gradient_edit,
     "InputAccessError": input_access,
     "TraceStateError": trace_state,
     "UnknownNameError": unknown_name,

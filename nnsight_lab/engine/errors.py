@@ -39,6 +39,10 @@ class RecomputedEditError(TraceError):
     """A site inside a region under gradient checkpointing was assigned, where a backward could follow."""
 
 
+class GradientEditError(TraceError):
+    """A gradient was changed inside `with loss.backward():`, when its backward pass had run."""
+
+
 class InputAccessError(TraceError):
     """`.input` was asked of a call without arguments."""
 

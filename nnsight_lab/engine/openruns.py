@@ -51,9 +51,14 @@ def current_run(owner: object) -> Run | None:
     return found[-1]
 
 
+def open_runs() -> list[Run]:
+    """The open runs of this context, of whichever model, the outermost first."""
+    return [run for run in _open.get() if not run.closed]
+
+
 def any_open() -> bool:
     """Whether the calling code is inside a trace, of whichever model."""
-    return any(not run.closed for run in _open.get())
+    return bool(open_runs())
 
 
 def outside_trace(address: str) -> OutsideTraceError:

@@ -15,11 +15,12 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
-from torch import Tensor, nn
+from torch import Tensor, is_grad_enabled, nn
 
 from . import diagnosis, openruns
 from .coroutine import Coroutine, hand_back
 from .errors import InputAccessError, TraceError, ValidationError
+from .gradients import Gradients
 from .instruments import Twin
 from .points import ENTER, LEAVE, Point
 from .recompute import refuse_edit_if_recomputed
@@ -65,6 +66,7 @@ class Run:
         self.at: Point | None = None
         self.phase = ""
         self._last: tuple[str, str] | None = None
+        self.gradients = Gradients()
         self.closed = False
         self.finished = False
         self.returned = False
@@ -95,7 +97,10 @@ class Run:
         here = self.at is point and (phase is ENTER or self.phase is LEAVE)
         if not (here and (index is None or index == self._pass_here())):
             self._reach(point, phase, index)
-        return (point.args, point.kwargs) if phase is ENTER else point.value
+        value = (point.args, point.kwargs) if phase is ENTER else point.value
+        if is_grad_enabled():
+            self.gradients.note(value, point.address, phase)
+        return value
 
     def write(self, point: Point, phase: str, change: Callable[[Any], Any], index: int | None = None) -> None:
         """Apply `change` to the value of `point` at `phase`: at once when paused there, else when it is reached."""
@@ -308,6 +313,7 @@ class Run:
             self.late.clear()
             self.assigned.clear()
             self.stack.clear()
+            self.gradients.clear()
             self.at = None
             if self._model is not None:
                 self._model.release()

@@ -171,6 +171,7 @@ class Tracer:
             raise TraceStateError(
                 "The model did not return in this trace (it was stopped or raised), so there is no result."
             )
+        run.gradients.note(run.result, "tracer", "result")
         return with_save(run.result)
 
 

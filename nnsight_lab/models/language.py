@@ -7,6 +7,7 @@ browsed without weights. The first trace loads them; envoys that were taken befo
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..engine import NNsight, Tracer
 from ..engine.trace import take_options
 from .loading import build_empty, load_config, load_tokenizer, load_weights
 from .origin import loading_line, remember_origin
+from .outputs import index_logits_by_position
 from .prompts import PromptError, prepare
 
 _CONFIG_OPTIONS = ("trust_remote_code", "revision", "token", "cache_dir", "local_files_only", "subfolder")
@@ -23,6 +25,8 @@ _CONFIG_OPTIONS = ("trust_remote_code", "revision", "token", "cache_dir", "local
 
 class LanguageModel(NNsight):
     """A causal language model and its tokenizer.
+
+    Its output is transformers' own object; `output[0, -1, token]`, by a tuple, indexes `output.logits`.
 
     Args:
         model: a name on the Hugging Face hub, the path of a local folder, or a module.
@@ -91,6 +95,8 @@ class LanguageModel(NNsight):
         if isinstance(tokenizer, (str, os.PathLike)):
             tokenizer = load_tokenizer(os.fspath(tokenizer))
         super().__init__(module, name=name)
+        if "transformers" in sys.modules:
+            index_logits_by_position()
         self.__dict__["_tokenizer"] = _for_batches(tokenizer)
         self.__dict__["_load"] = load
         remember_origin(self, made_by)
