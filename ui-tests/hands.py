@@ -166,7 +166,8 @@ class Keyboard(Hands):
 
     def take(self, cell: Locator) -> None:
         self._tab_to(self.results.get_by_role("grid"))
-        self.page.keyboard.press("Control+Home")
+        self.page.keyboard.press("Home")
+        self.page.keyboard.press("PageDown")
         row, column = (int(number) for number in (cell.get_attribute("data-cell") or "").split())
         for key, times in (("ArrowUp", row), ("ArrowRight", column)):
             for _ in range(times):

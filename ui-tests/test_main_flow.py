@@ -1,5 +1,5 @@
-"""The main flow, by mouse and by keyboard, on both demo models: zero an operation, patch it instead, sweep the patch, take
-its brightest cell, and run the code of it. Every number on the page is compared with plain torch hooks.
+"""The main flow, by mouse and by keyboard, on both demo models: zero an operation, patch it instead, sweep the patch,
+take its brightest cell, and run the code of it. Every number on the page is compared with plain torch hooks.
 """
 
 from __future__ import annotations
