@@ -182,6 +182,10 @@ describe("positions chosen on a strip", () => {
     expect(chosenPositions([6, 7], 8)).toEqual([6, 7]);
     expect(chosenPositions([], 8)).toBeNull();
   });
+  it("count from the end where that is what the counterpart does", () => {
+    const counterparts = [0, null, null, 2, 3, 4, 5, 6];
+    expect(chosenPositions([0, 2, 4], 8, counterparts)).toEqual([0, 2, -4]);
+  });
 });
 
 describe("indices in text", () => {

@@ -121,12 +121,22 @@ function quoted(part: string): Positions[number] | null {
   return SLICE.test(text) ? { text } : text;
 }
 
-/** Positions chosen on a token strip; the last one alone is -1, which stays the last in another prompt. */
-export function chosenPositions(chosen: readonly number[], length: number): Positions | null {
+/**
+ * Positions chosen on a token strip; the last one alone is -1, which stays the last in another prompt. One whose
+ * counterpart in a source prompt of another length has another number is counted from the end, as both prompts do.
+ */
+export function chosenPositions(
+  chosen: readonly number[],
+  length: number,
+  counterparts: readonly (number | null)[] = [],
+): Positions | null {
   if (chosen.length === 0) return null;
   const sorted = [...chosen].sort((a, b) => a - b);
   if (sorted.length === 1 && sorted[0] === length - 1) return [-1];
-  return sorted;
+  return sorted.map((position) => {
+    const other = counterparts[position] ?? position;
+    return other === position ? position : position - length;
+  });
 }
 
 export function indicesText(indices: number[] | string | null | undefined): string {

@@ -60,7 +60,8 @@ function PromptRow({ lab, view, field, linked, onLook }: RowProps) {
   const unmatched = view.alignment.source_positions.flatMap((to, at) => (to === null ? [at] : []));
 
   const choose = (positions: number[]) => {
-    const found = chosenPositions(positions, prompt.length ?? 0);
+    const counterparts = field === "base" ? view.alignment.source_positions : [];
+    const found = chosenPositions(positions, prompt.length ?? 0, counterparts);
     const scope =
       field === "base"
         ? { ...view.scope, positions: found, from_positions: null }

@@ -14,6 +14,7 @@ from nnsight_lab.widgets.actions import apply
 from nnsight_lab.widgets.history import History
 from nnsight_lab.widgets.modelcontext import ModelContext
 from nnsight_lab.widgets.state import UNDO_DEPTH, Experiment, State, target_of
+from nnsight_lab.widgets.views.prompts import prompt_view
 from nnsight_lab.widgets.views.steps import step_view
 from nnsight_lab.widgets.wire import Scope, Target
 
@@ -155,6 +156,22 @@ def test_an_operation_of_the_model_itself_is_shown_in_the_models_listing(do):
     assert state.selection == Target("source.self_lm_head_0")
     view = step_view(state.experiment.steps[0], wire.PromptView(), wire.PromptView())
     assert (view.title, view.where.split(" · ")[0]) == ("Zero self_lm_head_0", "model")
+
+
+@pytest.mark.parametrize(
+    ("positions", "error"),
+    [
+        (0, ""),
+        (-5, ""),
+        (2, "position 2 “ Tower” has no counterpart in the source prompt"),
+        (3, "position 3 “ is” is position 2 of the source prompt, not 3: write -5"),
+    ],
+)
+def test_a_patch_takes_each_position_from_its_counterpart_or_says_why_not(positions, error):
+    base, source = (prompt_view(demo.load(), prompt) for prompt in (demo.EIFFEL, demo.COLOSSEUM))
+    view = step_view(Patch("transformer.h.5", positions=positions), base, source)
+    assert error in view.error
+    assert bool(view.error) == bool(error)
 
 
 def test_selecting_another_value_leaves_the_edits_alone(do):

@@ -9,6 +9,7 @@ from ...experiments.steps import Indices, Position, is_slice
 from ...experiments.tokens import resolve_positions
 from .. import wire
 from ..naming import short_site, site_path
+from .prompts import alignment
 
 MINUS = "\u2212"
 
@@ -94,7 +95,29 @@ def _taken(
     taken = _resolved(step.positions, origin, "positions in the source prompt")
     if taken is not None and positions is not None and len(taken) != len(positions):
         raise ScopeError(f"{lengths}: choose the source positions that belong to positions {list(positions)}.")
+    if taken is not None and positions is not None:
+        _check_counterparts(positions, taken, base, origin)
     return taken
+
+
+def _check_counterparts(
+    positions: tuple[int, ...], taken: tuple[int, ...], base: wire.PromptView, source: wire.PromptView
+) -> None:
+    """Raises ScopeError where a number means a token in the source prompt that is not the counterpart of its own."""
+    pairs = alignment(base, source).source_positions
+    for position, number in zip(positions, taken, strict=True):
+        if not pairs or pairs[position] == number:
+            continue
+        here = f"position {position} “{base.tokens[position].text}”"
+        if pairs[position] is None:
+            raise ScopeError(
+                f"The prompts have {base.length} and {source.length} tokens, and {here} has no counterpart in the "
+                "source prompt: choose the source position that it takes its values from."
+            )
+        raise ScopeError(
+            f"The counterpart of {here} is position {pairs[position]} of the source prompt, not {number}: write "
+            f"{position - len(base.tokens)}, counted from the end, or choose the source position."
+        )
 
 
 def _scope(
