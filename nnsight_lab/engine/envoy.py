@@ -17,6 +17,7 @@ from .errors import UnknownNameError, nearest
 from .instruments import NOT_YET, RESERVED, Instruments, spell
 from .openruns import current_run, outside_trace
 from .points import LEAVE, Arguments, Point
+from .renaming import Renaming
 from .run import Run
 from .save import with_save
 from .sites import Site
@@ -77,15 +78,24 @@ class Envoy(Site):
                 envoy._repoint(child)
 
     def child(self, name: str) -> Envoy:
-        """The child module called `name`, also where the name is one of the wrapper's own (`output`).
+        """The child module called `name`, also where the name is one of the wrapper's own (`output`) or an alias.
 
         Raises:
             UnknownNameError: there is no such child.
         """
         module = self._module._modules.get(name)
         if module is None:
+            renamed = self._renamed(name)
+            if renamed is not None:
+                return renamed
             raise UnknownNameError(f"{self.path} has no child module {name!r}.{self._instead_of(name)}")
         return self._envoy_of(name, module)
+
+    def _renamed(self, name: str) -> Envoy | None:
+        """The module that has `name` as an alias here, or None."""
+        renaming: Renaming | None = self._root.__dict__.get("_renaming")
+        path = None if renaming is None else renaming.find(self._module, name)
+        return None if path is None else self.get(path)
 
     def get(self, path: str) -> Envoy:
         """The module at a dotted path below this one, `transformer.h.0.mlp`.
@@ -108,6 +118,9 @@ class Envoy(Site):
         child = module._modules.get(name)
         if child is not None:
             return self._envoy_of(name, child)
+        renamed = self._renamed(name)
+        if renamed is not None:
+            return renamed
         try:
             value = getattr(module, name)
         except AttributeError as error:
@@ -130,12 +143,16 @@ class Envoy(Site):
         """What a user addresses here: child modules, the site's attributes, the module's own data."""
         module = self._module
         children = [key for key, value in module._modules.items() if value is not None]
+        renaming: Renaming | None = self._root.__dict__.get("_renaming")
+        if renaming is not None:
+            children += renaming.names(module)
         data = [key for key in vars(module) if not key.startswith("_")]
         return [*children, *sorted(RESERVED), *data]
 
     def _instead_of(self, name: str) -> str:
         """A hint for a name that does not exist: the nearest ones, else the child modules there are."""
-        hint = nearest(name, self._names())
+        renaming: Renaming | None = self._root.__dict__.get("_renaming")
+        hint = (renaming.missing(name) if renaming is not None else "") or nearest(name, self._names())
         children = [key for key, value in self._module._modules.items() if value is not None]
         if hint or not children:
             return hint
@@ -296,7 +313,9 @@ class Envoy(Site):
     def __str__(self) -> str:
         from .tree import render_tree
 
-        return render_tree(self._module, self.path)
+        renaming: Renaming | None = self._root.__dict__.get("_renaming")
+        also = {} if renaming is None else renaming.shown(self._root._module, self._instruments.label)
+        return render_tree(self._module, self.path, also)
 
     __repr__ = __str__
 

@@ -22,8 +22,8 @@ from .run import Run
 from .save import with_save
 
 
-def refuse_unready(options: dict[str, Any]) -> None:
-    """Take nnsight's options of `trace` that this version does not carry out yet off a call's keywords.
+def refuse_unready(options: dict[str, Any], method: str = "trace") -> None:
+    """Take nnsight's options of `method` that this version does not carry out yet off a call's keywords.
 
     A model that swallows any keyword would otherwise run here what was meant to run elsewhere.
 
@@ -32,7 +32,7 @@ def refuse_unready(options: dict[str, Any]) -> None:
     """
     if options.pop("remote", False):
         raise NotImplementedError(
-            "trace(remote=...) is not available in this version of nnsight-lab: leave it out to run here."
+            f"{method}(remote=...) is not available in this version of nnsight-lab: leave it out to run here."
         )
 
 
@@ -64,9 +64,9 @@ def take_options(module: nn.Module, keywords: dict[str, Any]) -> TraceOptions:
 
 
 class StopTrace(BaseException):
-    """Raised by `tracer.stop()` to leave the block; caught by the trace that it stops."""
+    """Raised by `.stop()` of a trace or session to leave its block; caught by the one that it stops."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: object) -> None:
         super().__init__("the trace was stopped")
         self.tracer = tracer
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 
 from torch import nn
 
@@ -19,13 +21,18 @@ def _same_shape(one: nn.Module, other: nn.Module) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def render_tree(root: nn.Module, label: str) -> str:
+def render_tree(root: nn.Module, label: str, also: Mapping[int, Sequence[str]] = MappingProxyType({})) -> str:
     """Every module on a line: its name (or the call that reaches it), its type; aliases name their first path.
 
-    Runs of equal modules in a list are folded into one entry.
+    Runs of equal modules in a list are folded into one entry. `also` holds further names of modules, by id.
     """
+
+    def titled(module: nn.Module) -> str:
+        names = also.get(id(module))
+        return _title(module) + (f" (also {', '.join(names)})" if names else "")
+
     seen: dict[int, str] = {id(root): label}
-    lines = [f"{label}: {_title(root)}"]
+    lines = [f"{label}: {titled(root)}"]
 
     def spelled(name: str, parent: nn.Module) -> str:
         if isinstance(parent, (nn.ModuleList, nn.Sequential)) and name.isdigit():
@@ -57,7 +64,7 @@ def render_tree(root: nn.Module, label: str) -> str:
                     position += 1
             seen[id(child)] = f"{path}{spelling}"
             if last == name:
-                lines.append(f"{indent}{spelling}: {_title(child)}")
+                lines.append(f"{indent}{spelling}: {titled(child)}")
             else:
                 lines.append(f"{indent}[{name}] ... [{last}]: {int(last) - int(name) + 1} x {_title(child)}")
             visit(child, f"{path}{spelling}", depth + 1)

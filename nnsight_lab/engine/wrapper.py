@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch import nn
 
 from .envoy import Envoy
 from .instruments import Instruments
+from .renaming import RenameKey, Renaming
 from .scanning import FakeForward, ScanTracer
-from .trace import TraceOptions, Tracer, take_options
+from .session import Session
+from .trace import TraceOptions, Tracer, refuse_unready, take_options
 
 
 class NNsight(Envoy):
@@ -22,18 +24,30 @@ class NNsight(Envoy):
     Args:
         module: the module to wrap. Wrapping the same module twice is fine.
         name: how error messages and listings call it.
+        rename: further names for modules: `{"transformer.h": "layers"}` makes `model.layers` another way to write
+            `model.transformer.h`; a single name, `{"attn": "attention"}`, is renamed wherever it occurs, and a list
+            gives several aliases. Messages, listings and keys keep the real names. See `Renaming`.
 
     Raises:
         TypeError: `module` is not a `torch.nn.Module`.
+        ValueError: an alias is no name, hides one that is there, or means two modules.
     """
 
-    def __init__(self, module: nn.Module, *, name: str = "model") -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        name: str = "model",
+        rename: Mapping[RenameKey, str | Sequence[str]] | None = None,
+    ) -> None:
         if isinstance(module, Envoy):
             module = module._module
         if not isinstance(module, nn.Module):
             raise TypeError(f"NNsight wraps a torch.nn.Module, not {type(module).__name__}.")
         super().__init__(module, None, "")
         self.__dict__["_own_instruments"] = Instruments(module, name)
+        if rename:
+            self.__dict__["_renaming"] = Renaming(rename, module, name, type(self))
 
     @property
     def _model(self) -> nn.Module:
@@ -67,6 +81,17 @@ class NNsight(Envoy):
             ScanError: inside the block, when the forward or the block needs the values of tensors.
         """
         return ScanTracer(self, self._instruments, FakeForward(self._module, args, kwargs))
+
+    def session(self, *, remote: Any = False) -> Session:
+        """Several traces as one piece of work: `with model.session() as session:` around their blocks.
+
+        Here each trace runs in place when it is reached, and values go from one to the next like any others.
+
+        Raises:
+            NotImplementedError: `remote` was asked for.
+        """
+        refuse_unready({"remote": remote}, "session")
+        return Session(self)
 
     def _tracer(self, options: TraceOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tracer:
         module = self._module
@@ -102,11 +127,17 @@ class NNsight(Envoy):
 
     def _rewrapped(self, module: nn.Module) -> NNsight:
         """A wrapper like this one around another module."""
-        return type(self)(module, name=self._instruments.label)
+        return type(self)(module, name=self._instruments.label, rename=self._given_names)
+
+    @property
+    def _given_names(self) -> dict[Any, Any] | None:
+        """The mapping that was given as `rename`."""
+        renaming = self.__dict__.get("_renaming")
+        return None if renaming is None else renaming.given
 
     def __reduce__(self) -> Any:
-        return _unpickled, (type(self), self._module, self._instruments.label)
+        return _unpickled, (type(self), self._module, self._instruments.label, self._given_names)
 
 
-def _unpickled(kind: type[NNsight], module: nn.Module, name: str) -> NNsight:
-    return kind(module, name=name)
+def _unpickled(kind: type[NNsight], module: nn.Module, name: str, rename: Any = None) -> NNsight:
+    return kind(module, name=name, rename=rename)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
 from ..engine import NNsight, Tracer
+from ..engine.renaming import RenameKey
 from ..engine.trace import take_options
 from .loading import build_empty, load_config, load_tokenizer, load_weights
 from .origin import loading_line, remember_origin
@@ -37,6 +38,7 @@ class LanguageModel(NNsight):
         dtype: weights' dtype, as in transformers (`torch_dtype` is the same).
         automodel: the transformers class that makes the model; by default AutoModelForCausalLM.
         name: how messages and listings call it.
+        rename: further names for modules, as in `NNsight`: `{"transformer.h": "layers"}`.
         options: further arguments of `from_pretrained`.
 
     Raises:
@@ -54,6 +56,7 @@ class LanguageModel(NNsight):
         torch_dtype: Any = None,
         automodel: Any = None,
         name: str = "model",
+        rename: Mapping[RenameKey, str | Sequence[str]] | None = None,
         **options: Any,
     ) -> None:
         if dtype is not None and torch_dtype is not None and dtype != torch_dtype:
@@ -94,7 +97,7 @@ class LanguageModel(NNsight):
             load = {"automodel": automodel, "name": where, "options": load}
         if isinstance(tokenizer, (str, os.PathLike)):
             tokenizer = load_tokenizer(os.fspath(tokenizer))
-        super().__init__(module, name=name)
+        super().__init__(module, name=name, rename=rename)
         if "transformers" in sys.modules:
             index_logits_by_position()
         self.__dict__["_tokenizer"] = _for_batches(tokenizer)
@@ -157,7 +160,7 @@ class LanguageModel(NNsight):
         return super().scan(**prepare(self._module, self.tokenizer, inputs, keywords))
 
     def _rewrapped(self, module: nn.Module) -> LanguageModel:
-        copied = type(self)(module, tokenizer=self.tokenizer, name=self._instruments.label)
+        copied = type(self)(module, tokenizer=self.tokenizer, name=self._instruments.label, rename=self._given_names)
         copied.__dict__["_load"] = self.__dict__["_load"]
         return copied
 
@@ -168,6 +171,7 @@ class LanguageModel(NNsight):
             self.tokenizer,
             self._instruments.label,
             self.__dict__["_load"],
+            self._given_names,
         )
 
 
@@ -176,8 +180,10 @@ def _refuse_nothing(inputs: Any, keywords: Mapping[str, Any], method: str) -> No
         raise PromptError(f"There is nothing to run: give a prompt, model.{method}('The Eiffel Tower is in').")
 
 
-def _unpickled(kind: type[LanguageModel], module: nn.Module, tokenizer: Any, name: str, load: Any) -> LanguageModel:
-    model = kind(module, tokenizer=tokenizer, name=name)
+def _unpickled(
+    kind: type[LanguageModel], module: nn.Module, tokenizer: Any, name: str, load: Any, rename: Any = None
+) -> LanguageModel:
+    model = kind(module, tokenizer=tokenizer, name=name, rename=rename)
     model.__dict__["_load"] = load
     return model
 
