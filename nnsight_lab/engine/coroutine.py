@@ -23,6 +23,7 @@ from .errors import TraceStateError
 from .threadstate import Alternation, capture
 
 if TYPE_CHECKING:
+    from .edits import EditBody
     from .run import Run
 
 
@@ -39,7 +40,7 @@ class ModelGreenlet(greenlet):
         result, failure: how the last call ended.
     """
 
-    nnsight_run: Run | None = None
+    nnsight_run: Run | EditBody | None = None
     task: Callable[[], Any] | None = None
     result: Any = None
     failure: BaseException | None = None
@@ -87,7 +88,7 @@ class Coroutine:
 
     __slots__ = ("_call", "_context", "_greenlet", "_run", "_thread", "_turns")
 
-    def __init__(self, run: Run, call: Callable[[], Any]) -> None:
+    def __init__(self, run: Run | EditBody, call: Callable[[], Any]) -> None:
         self._run = run
         self._call = call
         self._context: contextvars.Context | None = contextvars.copy_context()

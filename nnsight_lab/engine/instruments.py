@@ -249,7 +249,6 @@ NOT_YET = {
     "all": "operations are addressed by call with [i].",
     "next": "operations are addressed by call with [i].",
     "barrier": "nested traces run in the order in which they are written.",
-    "edit": "make the edit in each trace.",
 }
 ROOT_RESERVED = frozenset({"trace", "tokenizer", "lab", "generate", "session", "scan", "edit"})
 

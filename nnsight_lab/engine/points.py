@@ -96,9 +96,11 @@ class Point:
         """The way out alone: for a call that had begun before the body asked for it."""
         index = self.ended
         if self.edits:
+            self.args, self.kwargs = args, kwargs
             for edit in self.edits.pop((LEAVE, index), ()):
                 refuse_edit_if_recomputed(self.address, sys._getframe(), torch.is_grad_enabled())
                 value = edit(value)
+            self.args, self.kwargs = (), {}
         if self.wait_leave == index:
             self.wait_leave = -1
             self.args, self.kwargs, self.value = args, kwargs, value
@@ -118,6 +120,21 @@ class Point:
         if self.edits is _NO_EDITS:
             self.edits = {}
         self.edits.setdefault((phase, index), []).append(change)
+
+    def drop(self, phase: str, index: int, change: Callable[[Any], Any]) -> None:
+        """Take an edit back, if it has not been carried out."""
+        changes = self.edits.get((phase, index), [])
+        if change in changes:
+            changes.remove(change)
+            if not changes:
+                del self.edits[phase, index]
+
+    def let_go(self, phase: str) -> None:
+        """Forget what was shown to a body that stood here."""
+        if phase == ENTER:
+            self.args, self.kwargs = (), {}
+        else:
+            self.value = _NOTHING
 
     def skip(self, index: int, value: Any) -> None:
         if self.skips is _NO_SKIPS:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from torch import Tensor, is_grad_enabled, nn
 
 from . import diagnosis, openruns
 from .coroutine import Coroutine, hand_back
+from .edits import EditBody
 from .errors import InputAccessError, TraceError, ValidationError
 from .gradients import Gradients
 from .instruments import Twin
@@ -74,6 +76,8 @@ class Run:
         self.failure: TraceError | None = None
         self.error: str | None = None
         self.validate = False
+        self.editing: EditBody | None = None
+        self.edit_bodies: list[EditBody] = []
         self.assigned: deque[tuple[str, Any]] = deque(maxlen=3)  # for the note on an error that follows
         self._model: Coroutine | None = None
         self.taps: list[Tap] = []
@@ -85,6 +89,20 @@ class Run:
         self._model = Coroutine(self, self.call)
         self.block = (id(block), block.f_code)
         openruns.enter(self)
+        if self.owner._edits:
+            self._begin_edits()
+
+    def _begin_edits(self) -> None:
+        """Start the model's edits; each further call of the model starts them again."""
+        self.edit_bodies += [EditBody(self, self.owner, edit) for edit in self.owner._edits]
+        for body in self.edit_bodies:
+            body.start()
+        root = self.module_point(tap_of(self.instruments.root), self.instruments.label)
+        root.recorders += (lambda *_: self._restart_edits(),)
+
+    def _restart_edits(self) -> None:
+        for body in self.edit_bodies:
+            body.restart()
 
     # The body's side
 
@@ -124,7 +142,12 @@ class Run:
             raise diagnosis.too_late(self, point, phase, index)
         if self.finished:
             raise diagnosis.missed(self, point, phase, index)
-        point.edit(phase, behind if index is None else index, self._failing_here(change) if self.validate else change)
+        if self.validate:
+            change = self._failing_here(change)
+        awaited = behind if index is None else index
+        point.edit(phase, awaited, change)
+        if self.editing is not None:
+            self.editing.left.append(partial(point.drop, phase, awaited, change))
 
     def _failing_here(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """A change that the model's side will make, whose refusal is the body's error and leaves the value as it is."""
@@ -138,13 +161,21 @@ class Run:
 
         return guarded
 
-    def _reach(self, point: Point, phase: str, index: int | None) -> None:
+    def _awaited(self, point: Point, phase: str, index: int | None) -> int:
+        """The pass to wait for. Raises OutOfOrderError when it lies behind."""
         behind = point.begun if phase is ENTER else point.ended
         awaited = behind if index is None else index
         if awaited < behind:
             raise diagnosis.too_late(self, point, phase, index)
         if index is None and self.at is point and self.phase is phase is LEAVE:
             awaited += 1  # the present pass counts as ended only when the model goes on
+        return awaited
+
+    def _reach(self, point: Point, phase: str, index: int | None) -> None:
+        awaited = self._awaited(point, phase, index)
+        if self.editing is not None:
+            self.editing.wait(point, phase, index, awaited)
+            return
         if phase is ENTER:
             point.wait_enter = awaited
         else:
@@ -165,7 +196,10 @@ class Run:
             raise diagnosis.skip_too_late(point)
         if self.finished or (index is not None and index < point.begun):
             raise diagnosis.missed(self, point, ENTER, index, "skip")
-        point.skip(point.begun if index is None else index, value)
+        awaited = point.begun if index is None else index
+        point.skip(awaited, value)
+        if self.editing is not None:
+            self.editing.left.append(lambda: point.skips.pop(awaited, None))
 
     def first_input(self, point: Point, index: int | None = None) -> Any:
         """The first argument of the call at `point`: positional, else the first keyword's value."""
@@ -281,6 +315,8 @@ class Run:
         """Run the model to its end and check that every assignment found its site."""
         while not self.finished:
             self._advance()
+        for body in self.edit_bodies:
+            body.conclude()
         for point in self.all_points():
             pending = point.pending()
             if pending is not None:
@@ -301,6 +337,8 @@ class Run:
         try:
             self.stop()
         finally:
+            while self.edit_bodies:
+                self.edit_bodies.pop().close()
             detach(self)
             for module in tuple(self.forwards):
                 slot = self.instruments.slot(module)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 from torch import nn
 
+from .edits import Edit
 from .envoy import Envoy
 from .instruments import Instruments
 from .renaming import RenameKey, Renaming
@@ -46,6 +48,7 @@ class NNsight(Envoy):
             raise TypeError(f"NNsight wraps a torch.nn.Module, not {type(module).__name__}.")
         super().__init__(module, None, "")
         self.__dict__["_own_instruments"] = Instruments(module, name)
+        self.__dict__["_edits"] = ()
         if rename:
             self.__dict__["_renaming"] = Renaming(rename, module, name, type(self))
 
@@ -93,6 +96,43 @@ class NNsight(Envoy):
         refuse_unready({"remote": remote}, "session")
         return Session(self)
 
+    @overload
+    def edit(self, function: None = None, *, inplace: bool = False) -> Callable[[Edit], Self]: ...
+    @overload
+    def edit(self, function: Edit, *, inplace: bool = False) -> Self: ...
+    def edit(self, function: Edit | None = None, *, inplace: bool = False) -> Any:
+        """Let a function take part in every trace, before the block's own reads: `edited = model.edit(function)`.
+
+        The function is given the model and does what a block does: reads sites, in the forward's order, changes and
+        assigns them, skips. It is called at the beginning of each trace (scan, generation), and again for each further
+        call of the model in it, and has its turns when the forward reaches what it asks for. Several edits take part in
+        the order in which they were made. Can be written as a decorator: `@model.edit()`, whose name is then the edited
+        model.
+
+        Args:
+            function: takes the model; what it returns is not used.
+            inplace: edit this model. Otherwise the edit belongs to a further wrapper of the same module, which is
+                returned, and this one stays as it is. A LanguageModel loads its weights for that, as both share them.
+
+        Returns:
+            The edited model, or without a function what takes one.
+        """
+        if function is None:
+            return functools.partial(self.edit, inplace=inplace)
+        if not callable(function):
+            raise TypeError(f"model.edit takes a function of the model, not {function!r:.80}.")
+        edited = self if inplace else self._sibling()
+        edited.__dict__["_edits"] = (*self.__dict__["_edits"], function)
+        return edited
+
+    def clear_edits(self) -> None:
+        """Take back every edit that was made to this wrapper. Traces that are open keep theirs."""
+        self.__dict__["_edits"] = ()
+
+    def _sibling(self) -> Self:
+        """A further wrapper of the same module."""
+        return copy.copy(self)
+
     def _tracer(self, options: TraceOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tracer:
         module = self._module
         if options.scan:
@@ -120,10 +160,15 @@ class NNsight(Envoy):
         self._repoint(module)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NNsight:
-        return self._rewrapped(copy.deepcopy(self._module, memo))
+        return self._edited_as(self._rewrapped(copy.deepcopy(self._module, memo)))
 
-    def __copy__(self) -> NNsight:
-        return self._rewrapped(self._module)
+    def __copy__(self) -> Self:
+        return self._edited_as(self._rewrapped(self._module))
+
+    def _edited_as(self, other: Any) -> Any:
+        """`other` with the edits that were made to this wrapper."""
+        other.__dict__["_edits"] = self.__dict__["_edits"]
+        return other
 
     def _rewrapped(self, module: nn.Module) -> NNsight:
         """A wrapper like this one around another module."""
@@ -136,7 +181,11 @@ class NNsight(Envoy):
         return None if renaming is None else renaming.given
 
     def __reduce__(self) -> Any:
-        return _unpickled, (type(self), self._module, self._instruments.label, self._given_names)
+        made = (type(self), self._module, self._instruments.label, self._given_names)
+        return _unpickled, made, {"_edits": self.__dict__["_edits"]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
 
 def _unpickled(kind: type[NNsight], module: nn.Module, name: str, rename: Any = None) -> NNsight:

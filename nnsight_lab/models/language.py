@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from torch import nn
 
@@ -159,13 +159,17 @@ class LanguageModel(NNsight):
         _refuse_nothing(inputs, keywords, "scan")
         return super().scan(**prepare(self._module, self.tokenizer, inputs, keywords))
 
+    def _sibling(self) -> Self:
+        self.dispatch()
+        return super()._sibling()
+
     def _rewrapped(self, module: nn.Module) -> LanguageModel:
         copied = type(self)(module, tokenizer=self.tokenizer, name=self._instruments.label, rename=self._given_names)
         copied.__dict__["_load"] = self.__dict__["_load"]
         return copied
 
     def __reduce__(self) -> Any:
-        return _unpickled, (
+        made = (
             type(self),
             self._module,
             self.tokenizer,
@@ -173,6 +177,7 @@ class LanguageModel(NNsight):
             self.__dict__["_load"],
             self._given_names,
         )
+        return _unpickled, made, {"_edits": self.__dict__["_edits"]}
 
 
 def _refuse_nothing(inputs: Any, keywords: Mapping[str, Any], method: str) -> None:
