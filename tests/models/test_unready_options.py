@@ -6,7 +6,7 @@ import torch
 from nnsight_lab import demo
 
 
-@pytest.mark.parametrize("option", ["remote", "scan", "validate"])
+@pytest.mark.parametrize("option", ["remote"])
 def test_an_option_that_is_not_ready_is_refused(option):
     model = demo.load()
     with pytest.raises(NotImplementedError, match=option):
