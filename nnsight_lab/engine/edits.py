@@ -12,7 +12,6 @@ generation. Only in the first is it an error when the forward does not reach wha
 from __future__ import annotations
 
 import contextvars
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +30,8 @@ class EditBody:
     """One edit in one run.
 
     Attributes:
-        waits: takes the change away that it left at the site it waits for; None while it waits for none.
-        left: the same for what it has assigned or skipped ahead, in this activation.
+        again: whether this is not its first activation in the run.
+        left: take back what it has assigned or skipped ahead, in this activation.
     """
 
     # Read by the taps, for which an edit is a caller that belongs to no run.
@@ -44,9 +43,8 @@ class EditBody:
         self._edit = lambda: edit(model)
         self._context = contextvars.copy_context()  # in which the run is the open one
         self.again = False
-        self.waits: Callable[[], None] | None = None
         self.left: list[Callable[[], None]] = []
-        self._turns = self._coroutine()
+        self._turns: Coroutine | None = self._coroutine()
 
     def _coroutine(self) -> Coroutine:
         return self._context.run(Coroutine, self, self._edit)
@@ -57,7 +55,7 @@ class EditBody:
 
     def restart(self) -> None:
         """Start over for another call of the model, unless the last activation still waits for something."""
-        if self._turns.ended:
+        if self._turns is not None and self._turns.ended:
             self.again = True
             self.left = []
             self._turns.release()
@@ -70,11 +68,10 @@ class EditBody:
         if not run.finished:
             change = self._arrived(point, phase)
             point.edit(phase, awaited, change)
-            self.waits = functools.partial(point.drop, phase, awaited, change)
             try:
                 hand_back()
             finally:
-                self.waits = None
+                point.drop(phase, awaited, change)
         if run.at is not point:
             raise diagnosis.missed(run, point, phase, index)
 
@@ -104,6 +101,7 @@ class EditBody:
         run = self._run
         outer, run.editing = run.editing, self
         try:
+            assert self._turns is not None
             self._turns.advance()
         finally:
             run.editing = outer
@@ -113,16 +111,19 @@ class EditBody:
         if self.again:
             for undo in self.left:
                 undo()
-        if self._turns.ended:
+        if self._turns is None or self._turns.ended:
             return
-        if self.waits is not None:
-            self.waits()
         if self.again:
             self.close()
         else:
             self._turn()
 
     def close(self) -> None:
-        """Take the edit down where it stands."""
-        self._turns.unwind()
-        self._turns.release()
+        """Take the edit down where it stands, and let go of everything. Idempotent."""
+        turns, self._turns = self._turns, None
+        self.left = []
+        if turns is not None:
+            try:
+                turns.unwind()
+            finally:
+                turns.release()

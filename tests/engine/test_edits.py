@@ -10,6 +10,7 @@ from torch import nn
 
 import nnsight_lab as nl
 from nnsight_lab import NNsight, demo
+from nnsight_lab.engine import Tracer
 
 from .trace_toys import hooked, installed, prehooked, recorded, same, sample, toy
 
@@ -168,7 +169,7 @@ def test_an_edit_holds_in_each_call_of_the_model_in_a_run(model):
 
     for function, change in ((edit, lambda x: x + 1), (assign, lambda x: torch.ones(1, 4))):
         edited = wrapped.edit(function)
-        with torch.no_grad(), nl.Tracer(edited, edited._instruments, lambda: steps(torch.ones(1, 4))) as tracer:
+        with torch.no_grad(), Tracer(edited, edited._instruments, lambda: steps(torch.ones(1, 4))) as tracer:
             pass
         with torch.no_grad(), hooked(chain.step, change):
             assert same(tracer.result, steps(torch.ones(1, 4)))
@@ -320,7 +321,7 @@ def test_two_hundred_edited_traces_without_the_garbage_collector_leave_nothing(m
     def census():
         things = gc.get_objects()
         return sum(issubclass(type(t), torch.Tensor) for t in things), sum(
-            type(t).__module__.startswith("nnsight_lab.engine") or type(t).__name__ in ("greenlet", "frame")
+            str(type(t).__module__).startswith("nnsight_lab.engine") or type(t).__name__ in ("greenlet", "frame")
             for t in things
         )
 
