@@ -125,3 +125,6 @@ def uninstall() -> None:
     if isinstance(_namespace().get("save"), _AnySave):
         del _namespace()["save"]
         _changed()
+
+
+__all__ = ["CompatAttributeError", "CompatError", "install", "uninstall"]

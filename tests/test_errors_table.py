@@ -2,9 +2,11 @@
 
 import os
 import re
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from types import ModuleType
 from unittest import mock
 
 import pytest
@@ -13,9 +15,11 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import nnsight_lab
-from nnsight_lab import LanguageModel, NNsight, demo, engine, experiments, models, plots
+from nnsight_lab import LanguageModel, NNsight, compat, demo, engine, experiments, models, plots, widgets
 from nnsight_lab.demo.gguf_cache import WheelModel, prepare
 from nnsight_lab.experiments import Recipe, Zero
+from nnsight_lab.widgets import wire
+from nnsight_lab.widgets.session import Session
 from tests.engine.trace_toys import sample, toy
 from tests.models.tiny import tiny_model, tiny_tokenizer
 
@@ -26,6 +30,8 @@ SECTIONS = {
     "Demo models": (demo,),
     "Experiments": (experiments,),
     "Plots": (plots,),
+    "The Lab": (widgets,),
+    "Standing in for nnsight": (compat,),
 }
 
 
@@ -224,6 +230,23 @@ def plot_nothing():
     plots.plot(3)
 
 
+def lab():
+    session = Session(NNsight(toy()), mock.Mock())
+    session.act(wire.Run())
+
+
+def compat_too_late():
+    with mock.patch.dict(sys.modules, nnsight=ModuleType("nnsight")):
+        compat.install()
+
+
+def compat_name():
+    with mock.patch.dict(sys.modules):
+        sys.modules.pop("nnsight", None)
+        compat.install(save_on_any_object=False)
+        sys.modules["nnsight"].CONFIG
+
+
 RAISED = {
     "OutsideTraceError": outside,
     "OutOfOrderError": out_of_order,
@@ -250,6 +273,9 @@ RAISED = {
     "MovedOperationError": moved_operation,
     "StoredResultError": stored_result,
     "PlotError": plot_nothing,
+    "LabError": lab,
+    "CompatError": compat_too_late,
+    "CompatAttributeError": compat_name,
 }
 TABLE = {name: message for section in SECTIONS for name, message in rows(section).items()}
 
