@@ -57,6 +57,10 @@ class Hands(ABC):
         """Press a button anywhere on the page."""
 
     @abstractmethod
+    def type_in(self, box: Locator, text: str) -> None:
+        """Write into a text field and apply it."""
+
+    @abstractmethod
     def open_tab(self, name: str) -> None:
         """Bring a kind of result to the front."""
 
@@ -99,6 +103,11 @@ class Mouse(Hands):
 
     def press(self, button: Locator) -> None:
         button.click()
+
+    def type_in(self, box: Locator, text: str) -> None:
+        box.click()
+        box.fill(text)
+        box.press("Enter")
 
     def set_source(self, text: str) -> None:
         self.press(self.lab.get_by_role("button", name="Add source prompt"))
@@ -147,6 +156,12 @@ class Keyboard(Hands):
 
     def press(self, button: Locator) -> None:
         self._tab_to(button)
+        self.page.keyboard.press("Enter")
+
+    def type_in(self, box: Locator, text: str) -> None:
+        self._tab_to(box)
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(text)
         self.page.keyboard.press("Enter")
 
     def open_tab(self, name: str) -> None:
