@@ -195,7 +195,7 @@ export function ListingPane({ lab }: { lab: Lab }) {
         )}
       </div>
       {peek !== null && (
-        <div class="nnsl-float" style={{ top: `${peek.top}px`, left: `${peek.left}px` }}>
+        <div class="nnsl-float" role="tooltip" style={{ top: `${peek.top}px`, left: `${peek.left}px` }}>
           <PeekCard lab={lab} target={peek.target} />
         </div>
       )}
