@@ -232,9 +232,8 @@ function hint(shot: Shot | null, region: Region | null): string {
   const { rows, columns } = extentOf(shot);
   const name = (axis: number | null, size: number) => {
     const found = axisOf(shot.picture, axis).name;
-    return found === ""
-      ? ""
-      : `${size.toLocaleString("en")} ${found}${size === 1 || found.includes(" ") ? "" : "s"}`;
+    if (found === "") return "";
+    return found.includes(" ") ? `${size.toLocaleString("en")} ${found}` : counted(size, found);
   };
   const { row_axis, column_axis } = shot.picture.slice;
   return [name(row_axis, rows), name(column_axis, columns)].filter((text) => text !== "").join(" × ");

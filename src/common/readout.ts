@@ -68,7 +68,7 @@ export function readout(picture: Picture, values: Float32Array, cell: Cell): Rea
       .join(" · "),
     pooled:
       entries > 1
-        ? `${POOLED[picture.pooling]} of ${counted(entries, "entry").replace("entrys", "entries")}`
+        ? `${POOLED[picture.pooling]} of ${counted(entries, "entry")}`
         : "",
   };
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ...experiments import Result, SiteReport, TokenRow
 from .. import wire
 from ..history import Captured
 from ..naming import short_site
+
+_NOT_FINITE = "The output has NaN or infinity at the last position, so there is no likeliest token."
 
 
 def answer_view(run: str, result: Result, captured: Mapping[wire.Target, Captured] | None = None) -> wire.Answer:
@@ -16,18 +19,29 @@ def answer_view(run: str, result: Result, captured: Mapping[wire.Target, Capture
     Args:
         captured: the values that pictures can be asked of.
     """
+    # JSON has no NaN and no infinity: of an output that is not finite there is no table, and it is said.
+    finite = all(map(_is_finite, result.rows))
     return wire.Answer(
         run=run,
-        headline=headline(result),
-        rows=result.rows,
-        kl=result.kl,
-        max_difference=result.max_difference,
+        headline=headline(result) if finite else _NOT_FINITE,
+        rows=result.rows if finite else (),
+        kl=_finite(result.kl),
+        max_difference=_finite(result.max_difference),
         edited=result.has_edits,
         reports=result.sites,
         captured=tuple(_captured(target, value) for target, value in (captured or {}).items()),
         seconds=result.timing.total,
         notes=result.notes,
     )
+
+
+def _is_finite(row: TokenRow) -> bool:
+    numbers = (row.clean_logit, row.edited_logit, row.clean_probability, row.edited_probability)
+    return all(map(math.isfinite, numbers))
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _captured(target: wire.Target, value: Captured) -> wire.CapturedView:

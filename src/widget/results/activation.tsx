@@ -32,15 +32,19 @@ export function ActivationTab({ lab }: { lab: Lab }) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the selection changes.
   useEffect(() => setWanted(null), [selected]);
 
+  // Without a kernel nothing can be asked for. What is drawn already when the kernel goes stays.
+  const [alone] = useState(lab.connection.state === "closed");
   const captured = answer?.captured ?? [];
-  const value = chosenValue(captured, wanted, selection);
+  const value = alone ? null : chosenValue(captured, wanted, selection);
   if (answer === null || value === null) {
     if (snapshot !== null) return <SavedPicture snapshot={snapshot} />;
     return (
       <p class="nnsl-empty">
         {selection === null
           ? "Select an operation in the listing, and its activation is drawn here."
-          : "The latest run has no value of the selected operation."}
+          : alone
+            ? "The saved state has no picture of the selected operation."
+            : "The latest run has no value of the selected operation."}
       </p>
     );
   }
