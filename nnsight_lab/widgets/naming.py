@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..experiments import AnyStep, Edit, LensResult, Patch, Result, SweepResult, Token
 from ..experiments.sites import SitePath
 from .state import AnyPrompt, Experiment, Given
@@ -113,6 +115,8 @@ def run_detail(result: Result) -> str:
     top = next((row for row in result.rows if row.edited_rank == 0), None)
     if top is None:
         return f"largest change {result.max_difference:.3g}" if result.has_edits else ""
+    if not math.isfinite(top.edited_probability):
+        return "not finite"
     return f"{top.token.strip() or repr(top.token)} {top.edited_probability:.2f}"
 
 

@@ -4,6 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ColourBar } from "./colourbar";
+import { counted } from "./format";
 import { drawCursor, drawShots } from "./heatmapdraw";
 import { cellAt, keyed, type Sight, wheelFactor } from "./heatmapinput";
 import { axisOf, type Cell, readout } from "./readout";

@@ -66,9 +66,6 @@ export function readout(picture: Picture, values: Float32Array, cell: Cell): Rea
     ]
       .filter((text) => text !== "")
       .join(" · "),
-    pooled:
-      entries > 1
-        ? `${POOLED[picture.pooling]} of ${counted(entries, "entry")}`
-        : "",
+    pooled: entries > 1 ? `${POOLED[picture.pooling]} of ${counted(entries, "entry")}` : "",
   };
 }

@@ -19,12 +19,12 @@ def answer_view(run: str, result: Result, captured: Mapping[wire.Target, Capture
     Args:
         captured: the values that pictures can be asked of.
     """
-    # JSON has no NaN and no infinity: of an output that is not finite there is no table, and it is said.
-    finite = all(map(_is_finite, result.rows))
+    # JSON has no NaN and no infinity. A masked token has no place in the table; where NaN has spread, nothing has.
+    rows = tuple(filter(_is_finite, result.rows))
     return wire.Answer(
         run=run,
-        headline=headline(result) if finite else _NOT_FINITE,
-        rows=result.rows if finite else (),
+        headline=headline(result) if rows or not result.rows else _NOT_FINITE,
+        rows=rows,
         kl=_finite(result.kl),
         max_difference=_finite(result.max_difference),
         edited=result.has_edits,

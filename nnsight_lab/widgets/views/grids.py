@@ -18,7 +18,7 @@ _POSITION = re.compile(r"(-?\d+) (.*)", re.DOTALL)
 def sweep_grid(request_id: str, run: str, title: str, result: SweepResult) -> tuple[wire.SweepGrid, np.ndarray]:
     """A sweep as far as it is computed, and its cells, float32 in the order of the axes."""
     values = result.values
-    baseline = result.baseline if math.isfinite(result.baseline) else None
+    baseline = _finite(result.baseline)
     differences = (values - (baseline or 0.0)).reshape(-1)
     axes = tuple(_axis_view(axis.name, axis.labels) for axis in result.axes)
     grid = wire.SweepGrid(
@@ -28,7 +28,7 @@ def sweep_grid(request_id: str, run: str, title: str, result: SweepResult) -> tu
         metric=result.metric_name,
         axes=axes,
         baseline=baseline,
-        source_value=result.source_value,
+        source_value=_finite(result.source_value),
         colours=colour_range(differences, odd_counts(differences), None),
         done=int(result.done.sum()),
         total=result.done.numel(),
@@ -36,6 +36,10 @@ def sweep_grid(request_id: str, run: str, title: str, result: SweepResult) -> tu
         notes=result.notes,
     )
     return grid, np.ascontiguousarray(values.to(torch.float32).numpy(), dtype="<f4")
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _axis_view(name: str, labels: tuple[str, ...]) -> wire.AxisView:
