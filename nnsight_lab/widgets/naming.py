@@ -88,8 +88,8 @@ def short_site(site: str) -> str:
         rest = names[number + 1 :]
         short = layer if operations else ".".join([layer, *rest])
     else:
-        short = names[-1] if names else "model"
-    return f"{short} {operations[-1]}" if operations else short
+        short = names[-1] if names else "" if operations else "model"
+    return f"{short} {operations[-1]}".lstrip() if operations else short
 
 
 def _listed(entries: tuple[int, ...] | str) -> str:

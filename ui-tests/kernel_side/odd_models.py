@@ -84,7 +84,10 @@ def late_language_model(gate: str | Path) -> Any:
 
 
 class HeldHead(nn.Linear):
-    """An unembedding that computes `free` times and then stays until the file `gate` is there."""
+    """An unembedding that lets `free` batches of several rows pass and then stays until the file `gate` is there.
+
+    A sweep computes its cells in such batches; all else that the Lab does with one prompt goes on.
+    """
 
     gate: str | Path | None = None
     free = 0
@@ -93,7 +96,7 @@ class HeldHead(nn.Linear):
         self.gate, self.free = gate, free
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.gate is not None:
+        if self.gate is not None and len(x) > 1:
             if self.free <= 0:
                 wait_for(self.gate)
             self.free -= 1

@@ -5,7 +5,7 @@ import { Heatmap, type Shown } from "../../common/heatmap";
 import { type Lab, useLab } from "../../common/lab";
 import { floatsOf } from "../../common/paint";
 import type { PictureSource } from "../../common/shots";
-import type { Answer, CapturedView, ListingView, Picture, Target } from "../../common/wire";
+import type { Answer, CapturedView, ListingView, OperationView, Picture, Target } from "../../common/wire";
 import { ExportButtons } from "./export";
 import { heatmapFigure } from "./heatmapfigure";
 import { chosenValue, keyOf, NO_PICK, type Pick, pickOf, sliceOf } from "./picking";
@@ -36,6 +36,8 @@ export function ActivationTab({ lab }: { lab: Lab }) {
   const [alone] = useState(lab.connection.state === "closed");
   const captured = answer?.captured ?? [];
   const value = alone ? null : chosenValue(captured, wanted, selection);
+  const nothing = wanted === null ? whyNothing(listing, selection) : "";
+  if (nothing !== "") return <p class="nnsl-empty">{nothing}</p>;
   if (answer === null || value === null) {
     if (snapshot !== null) return <SavedPicture snapshot={snapshot} />;
     return (
@@ -79,12 +81,23 @@ export function ActivationTab({ lab }: { lab: Lab }) {
   );
 }
 
+function operationAt(listing: ListingView | null, { site }: Target): OperationView | undefined {
+  return listing?.blocks.flatMap(({ operations }) => operations).find((one) => one.site === site);
+}
+
 /** How often the latest run computed a value, as far as the listing on screen knows. */
-function callsOf(listing: ListingView | null, { site }: Target): number {
-  for (const block of listing?.blocks ?? []) {
-    for (const operation of block.operations) if (operation.site === site) return operation.calls ?? 1;
-  }
-  return 1;
+function callsOf(listing: ListingView | null, target: Target): number {
+  return operationAt(listing, target)?.calls ?? 1;
+}
+
+/** Why the selected value can have no picture, as far as the listing on screen knows; else empty. */
+function whyNothing(listing: ListingView | null, selection: Target | null): string {
+  if (selection === null || selection.argument !== null) return "";
+  const operation = operationAt(listing, selection);
+  if (operation === undefined || operation.calls === null) return "";
+  if (operation.calls === 0) return `${operation.label} was not reached: ${operation.reason}`;
+  if (selection.io === "input" || operation.tensors.length > 0 || operation.summary === "") return "";
+  return `${operation.label} gave no tensor to draw: ${operation.summary}`;
 }
 
 interface Props {
