@@ -34,6 +34,8 @@ def test_an_empty_and_a_too_long_prompt_say_so_and_are_not_run(notebook: Noteboo
     set_prompt(notebook, "base", " the" * 300)
     too_long = "The prompt is too long: 300 tokens, and the model has positions for 256."
     expect(page.get_by_text(too_long, exact=True)).to_be_visible()
+    assert page.get_by_text(too_long, exact=True).bounding_box()["height"] < 60
+    expect(page.get_by_role("button", name="self_dropout_0")).to_be_in_viewport(ratio=1)
     expect(page.get_by_role("listbox", name="Base tokens").get_by_role("option")).to_have_count(300)
     shot(notebook, "prompt-too-long")
     assert notebook.value("len(lab.history)") == 1
@@ -85,7 +87,7 @@ def test_a_model_without_tokens_has_numbered_axes(notebook: Notebook) -> None:
 from torch import nn
 torch.manual_seed(0)
 plain = nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(6 * 36, 5))
-lab = Lab(NNsight(plain), torch.ones(2, 3, 8, 8), selection="1"); lab
+lab = Lab(NNsight(plain), torch.randn(2, 3, 8, 8), selection="1"); lab
 """)
     page = notebook.page
     expect(page.get_by_text("Inputs given in Python")).to_be_visible()

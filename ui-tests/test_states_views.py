@@ -9,7 +9,7 @@ import pytest
 from page_harness import Notebook, shot
 from playwright.sync_api import Locator, Page, expect
 
-LAB = 'lab = Lab(demo.load(), EIFFEL, source=BRANDENBURG, module="transformer.h.11.mlp"); lab'
+LAB = 'model = demo.load(); lab = Lab(model, EIFFEL, source=BRANDENBURG, module="transformer.h.11.mlp"); lab'
 
 
 def headline(lab: Page | Locator) -> Locator:
@@ -37,7 +37,7 @@ def test_two_views_of_one_lab_show_the_same(notebook: Notebook) -> None:
 
 def test_two_labs_on_one_model_do_not_disturb_each_other(notebook: Notebook) -> None:
     notebook.run(LAB)
-    notebook.run('second = Lab(lab._session.model, COLOSSEUM, module="transformer.h.11.mlp"); second')
+    notebook.run('second = Lab(model, COLOSSEUM, module="transformer.h.11.mlp"); second')
     one, other = notebook.page.get_by_role("region", name="nnsight-lab").all()
     expect(headline(other)).to_contain_text("Rome")
     zero(one, "self_act_0")
@@ -72,6 +72,7 @@ def test_a_saved_notebook_shows_the_last_state_without_a_kernel(
     notebook.run(LAB)
     zero(notebook.page, "self_act_0")
     expect(headline(notebook.page)).to_contain_text("London")
+    notebook.page.get_by_role("button", name="self_c_fc_0").click()
     notebook.page.get_by_role("tab", name="Activation").click()
     drawn = notebook.page.get_by_role("tabpanel", name="Activation").get_by_role("application")
     expect(drawn).to_have_attribute("aria-busy", "false")
@@ -84,7 +85,7 @@ def test_a_saved_notebook_shows_the_last_state_without_a_kernel(
     expect(page.get_by_role("textbox", name="Python code of the present state")).to_contain_text("self_act_0")
     page.get_by_role("tab", name="Activation").click()
     panel = page.get_by_role("tabpanel", name="Activation")
-    expect(panel).to_contain_text("as saved")
+    expect(panel).to_contain_text("h.11 self_c_fc_0 [1,8,384] · as saved, reduced")
     expect(panel.get_by_role("alert")).to_have_count(0)
     shot(reader, "saved")
 

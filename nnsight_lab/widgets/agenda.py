@@ -295,6 +295,7 @@ class Agenda:
                     record = session.take_grid("sweep", title, experiment, result)
                 else:
                     session.history.grow(record, result, time.perf_counter() - began)
+                session.queue_changed()
 
         def progress(done: int, total: int) -> None:
             self._tell("sweep", done, total, "cells")

@@ -8,13 +8,13 @@ from types import TracebackType
 
 from .wire import Failure
 
-_HERE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parents[1])
 _LONGEST = 20_000
 
 
 def failure_of(error: BaseException) -> Failure:
-    """An error as data. Frames of the Lab's own machinery at the top of the traceback are left out."""
-    lines = traceback.format_exception(type(error), error, _beyond_the_lab(error.__traceback__))
+    """An error as data. Frames of this package at the top of the traceback, which led to it, are left out."""
+    lines = traceback.format_exception(type(error), error, _beyond_the_package(error.__traceback__))
     text = "".join(lines)
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}\n...\n{text[-_LONGEST // 2 :]}"
@@ -26,8 +26,8 @@ def message(error: BaseException) -> str:
     return str(error) or f"{type(error).__name__} was raised without a message."
 
 
-def _beyond_the_lab(trace: TracebackType | None) -> TracebackType | None:
+def _beyond_the_package(trace: TracebackType | None) -> TracebackType | None:
     first = trace
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
     return trace if trace is not None else first

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -365,6 +367,17 @@ def test_a_listing_tells_what_the_forward_showed():
 )
 def test_a_label_says_which_value_it_is(target, label):
     assert label_of(target).endswith(label)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_an_answer_that_is_not_finite_says_so_and_has_only_numbers_that_json_has(odd):
+    logits = nn.Linear(3, 4)
+    nn.init.constant_(logits.bias, odd)
+    result = run(Recipe(), NNsight(logits), base=torch.ones(2, 3))
+    answer = answer_view("r1", result)
+    assert "NaN or infinity" in answer.headline
+    assert answer.rows == ()
+    json.dumps(msgspec.to_builtins(answer), allow_nan=False)
 
 
 def test_an_answer_is_the_results_numbers(model):
