@@ -35,13 +35,11 @@ class Drawing:
             if name in self._sent and drawn == self._sent[name]:
                 continue
             self._sent[name] = drawn
-            if drawn is None:
-                found[name] = {}
-                continue
             if isinstance(drawn, wire.View):
                 self.revision += 1
                 drawn = msgspec.structs.replace(drawn, revision=self.revision)
-            found[name] = msgspec.to_builtins(FIT.get(name, lambda same: same)(drawn))
+            fit = None if drawn is None else FIT.get(name, lambda same: same)(drawn)
+            found[name] = {} if fit is None else msgspec.to_builtins(fit)
         return found
 
 

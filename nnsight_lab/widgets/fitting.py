@@ -14,7 +14,7 @@ from .wire import Answer, CodeView, History, ListingBlock, ListingView, Snapshot
 
 # Bytes of JSON: of all traits together, and of each kind.
 BUDGET_BYTES = 400_000
-SHARES = {"_view": 70_000, "_listing": 160_000, "_answer": 70_000, "_history": 40_000, "_code": 40_000}
+SHARES = {"_view": 70_000, "_listing": 125_000, "_answer": 70_000, "_history": 40_000, "_code": 40_000}
 _SNAPSHOT_SHARE = BUDGET_BYTES - sum(SHARES.values()) - 2_000  # the status has the rest
 SHARES["_snapshot"] = _SNAPSHOT_SHARE
 
@@ -82,8 +82,9 @@ def fit_view(view: View) -> View:
     return view
 
 
-def fit_snapshot(view: Snapshot | None) -> Snapshot | None:
-    return view if view is None or size(view) <= SHARES["_snapshot"] else None
+def fit_snapshot(view: Snapshot) -> Snapshot | None:
+    """The picture, or None where it is too long."""
+    return view if size(view) <= SHARES["_snapshot"] else None
 
 
 def _first_that_fit(items: Sequence[_Item], room: int) -> tuple[_Item, ...]:

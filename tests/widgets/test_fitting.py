@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+import torch
 
+from nnsight_lab import Lab, NNsight
 from nnsight_lab.experiments import Zero
 from nnsight_lab.widgets import fitting, wire
 from nnsight_lab.widgets.fitting import FIT, SHARES, size
+from nnsight_lab.widgets.views.pictures import snapshot
 
 TARGET = wire.Target("h.0")
 
@@ -112,3 +115,17 @@ def test_a_view_of_many_steps_is_cut_in_its_prompts_only():
     fitted = fitting.fit_view(view)
     assert fitted.steps == steps
     assert size(fitted) <= SHARES["_view"]
+
+
+def test_the_picture_of_a_large_tensor_fits():
+    tensor = torch.randn(1024, 3072, generator=torch.Generator().manual_seed(0))
+    drawn = snapshot(wire.Target("transformer.h.11.mlp.source.self_act_0"), "h.11 self_act_0", tensor)
+    assert FIT["_snapshot"](drawn) is drawn
+
+
+def test_a_trait_that_nothing_fits_of_is_empty(monkeypatch):
+    monkeypatch.setitem(FIT, "_snapshot", lambda view: None)
+    lab = Lab(NNsight(torch.nn.ReLU()), torch.randn(4, 4), selection="")
+    lab.run()
+    assert lab._session.snapshot is not None
+    assert lab._snapshot == {}
