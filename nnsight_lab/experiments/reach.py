@@ -10,6 +10,7 @@ enough and no further run is made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 
 import torch
@@ -39,6 +40,8 @@ def rounding_level(clean: Tensor) -> float:
     the largest finite absolute value (about 1e-5 for logits of 20 in float32, 0.6 in bfloat16)."""
     if not clean.is_floating_point():
         return 0.0
-    finite = clean[clean.isfinite()]
-    largest = float(finite.abs().max()) if finite.numel() else 1.0
+    largest = float(torch.stack(clean.aminmax()).abs().max()) if clean.numel() else 1.0
+    if not math.isfinite(largest):
+        finite = clean[clean.isfinite()]
+        largest = float(finite.abs().max()) if finite.numel() else 1.0
     return 4 * torch.finfo(clean.dtype).eps * largest

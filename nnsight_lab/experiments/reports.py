@@ -33,7 +33,8 @@ def site_reports(
         reached: by step, whether the output depends on the edited entries; None where that was not looked into.
         changes: by step, what the edit did to the value at its site.
     """
-    effect = _effect(clean_logits, edited_logits, len(recipe.edits) > 1, reached is not None)
+    # Outputs can be large, so they are compared only where an edit asks what it did.
+    effect: tuple[Outcome, str] | None = None
     carried_out = {action.step for action in plan.actions}
     reports = []
     for number, step in enumerate(recipe.steps):
@@ -53,6 +54,7 @@ def site_reports(
         elif reached is not None and not reached[number]:
             outcome, message = "no downstream effect", _NO_EFFECT
         else:
+            effect = effect or _effect(clean_logits, edited_logits, len(recipe.edits) > 1, reached is not None)
             outcome, message = effect
         reports.append(_report(number, step, visits, outcome, message, changes.get(number)))
     return tuple(reports)

@@ -160,6 +160,8 @@ class Result(Plotted):
     @property
     def max_difference(self) -> float:
         """Largest absolute difference between edited and clean output at the last position."""
+        if not self.has_edits:
+            return 0.0
         if self.clean_logits.shape != self.edited_logits.shape:
             return float("nan")
         difference = (self.edited_logits.double() - self.clean_logits.double()).abs()
