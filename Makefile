@@ -58,7 +58,7 @@ demo: $(INSTALLED)
 	$(RUN) nnsight_lab.demo
 
 bench: $(INSTALLED)
-	$(RUN) pytest benchmarks
+	$(RUN) pytest -s benchmarks
 
 lint: $(INSTALLED)
 	$(RUN) ruff check .
