@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NamedTuple
 from weakref import ref
@@ -59,9 +58,10 @@ class Gradients:
             if value.requires_grad:
                 self._read[id(value)] = (ref(value), address, attribute)
         else:
-            for tensor in _tensors(value, 3):
-                if tensor.requires_grad:
-                    self._read[id(tensor)] = (ref(tensor), address, attribute)
+            found: list[Tensor] = []
+            _collect(value, found, 3)
+            for tensor in found:
+                self._read[id(tensor)] = (ref(tensor), address, attribute)
 
     def retained(self, tensor: Tensor) -> None:
         """Take notice of a `retain_grad()` of the body's."""
@@ -177,21 +177,22 @@ class BackwardContext:
                 )
 
 
-def _tensors(value: Any, depth: int) -> Iterator[Tensor]:
-    """The tensors in a container, and in the containers in it down to `depth`."""
+def _collect(value: Any, found: list[Tensor], depth: int) -> None:
+    """Find the tensors that require gradients in a container, and in the containers in it down to `depth`."""
     if isinstance(value, (tuple, list)):
         parts: Any = value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):  # as the outputs of transformers are
         parts = value.values()
-    elif is_dataclass(value) and hasattr(value, "__dict__"):
-        parts = vars(value).values()
+    elif hasattr(type(value), "__dataclass_fields__"):
+        parts = [getattr(value, name, None) for name in type(value).__dataclass_fields__]
     else:
         return
     for part in parts:
         if isinstance(part, Tensor):
-            yield part
-        elif depth and part is not None:
-            yield from _tensors(part, depth - 1)
+            if part.requires_grad:
+                found.append(part)
+        elif depth and part is not None and not isinstance(part, (bool, int, float, str)):
+            _collect(part, found, depth - 1)
 
 
 def _origin(tensor: Tensor) -> Tensor:
