@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .errors import NotReachedError, OutOfOrderError, SkipTooLateError
-from .taps import tap_of
+from .taps import Tap, tap_of
 
 if TYPE_CHECKING:
     from .points import Point
@@ -23,9 +23,10 @@ def too_late(run: Run, point: Point, phase: str, index: int | None, attribute: s
     later = run.last_address
     if later is None:
         return OutOfOrderError(f"{what} was asked for after the forward had ended. {_cure(what, later)}")
+    step = f" in step {run.steps.present}" if run.steps is not None and index is None else ""
     stands = "" if run.finished else f" (the model now stands at {later})"
     return OutOfOrderError(
-        f"{what} was asked for after {later}, but the forward had already passed it{stands}. "
+        f"{what} was asked for after {later}, but the forward had already passed it{step}{stands}. "
         f"{_cure(what, later)}{_doubt(run)}"
     )
 
@@ -77,7 +78,7 @@ def missed(
     run: Run, point: Point, phase: str, index: int | None, attribute: str | None = None
 ) -> OutOfOrderError | NotReachedError:
     """The error for a site that was awaited until the forward ended."""
-    if (index is None and point.passes(phase)) or (not index and ran_unobserved(point)):
+    if (index is None and point.passes(phase) > point.base) or (not index and ran_unobserved(point)):
         return too_late(run, point, phase, None, attribute)
     what = f"{point.address}.{attribute or phase}"
     if index and point.begun:
@@ -85,26 +86,39 @@ def missed(
         return NotReachedError(
             f"{what}: call {index} was asked for (they count from 0), but the forward made only {calls}."
         )
-    return NotReachedError(f"{what} was never reached: {why_not(run, point)}{_doubt(run)}")
+    step = f" in step {run.steps.present}" if run.steps is not None and index is None else ""
+    return NotReachedError(f"{what} was never reached{step}: {why_not(run, point)}{_doubt(run)}")
 
 
 def ran_unobserved(point: Point) -> bool:
     """Whether the function that holds the operation ran, but only before it was observed."""
     table = point.table
-    if table is None or table.before == 0:
+    if table is None:
         return False
     parent = table.parent
+    if table.before == (_calls_before_step(table) if parent is None else parent.base):
+        return False
     calls = _calls(table) if parent is None else parent.begun
     return table.calls == 0 and calls == table.before
 
 
 def _calls(table: OperationTable) -> int:
     """How often the module whose forward `table` observes was called in this run."""
-    run = table.run
-    for module, candidate in run.tables.items():
+    tap = _tap_of_table(table)
+    return 0 if tap is None else table.run.calls_of(tap)
+
+
+def _calls_before_step(table: OperationTable) -> int:
+    """The same until the present step began; 0 in a run of one forward."""
+    tap, steps = _tap_of_table(table), table.run.steps
+    return 0 if tap is None or steps is None else steps.calls_before(tap)
+
+
+def _tap_of_table(table: OperationTable) -> Tap | None:
+    for module, candidate in table.run.tables.items():
         if candidate is table:
-            return run.calls_of(tap_of(module))
-    return 0
+            return tap_of(module)
+    return None
 
 
 def why_not(run: Run, point: Point) -> str:
@@ -118,7 +132,7 @@ def why_not(run: Run, point: Point) -> str:
         return f"the call of {skipped} was skipped."
     table = point.table
     if table is None:
-        return f"this forward did not call {point.address}."
+        return f"{_this(run)} did not call {point.address}."
     if table.parent is not None and table.calls == 0 and table.parent.begun == 0:
         return why_not(run, table.parent)
     if table.gate is None or (table.parent is None and _calls(table) == table.before):
@@ -134,6 +148,10 @@ def why_not(run: Run, point: Point) -> str:
     operation = listing[point.label]
     row = listing.rows[operation.line + 1].strip()
     return f"line {operation.line} of {listing.name} is on a branch this forward did not take (`{row}`)."
+
+
+def _this(run: Run) -> str:
+    return "this forward" if run.steps is None else "the model's forward in this step"
 
 
 def _skipped_around(run: Run, point: Point) -> str | None:

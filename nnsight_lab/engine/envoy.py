@@ -238,6 +238,25 @@ class Envoy(Site):
         with run.uncounted(self._module):
             return self._module(*args, **kwargs)
 
+    def next(self, step: int = 1) -> Envoy:
+        """This module in the next step of a generation: `model.lm_head.next().output`, once for each further step.
+
+        The model goes on to that step, for all modules; each counts its own `next`, so that two modules that are asked
+        once each are both read in the same step.
+
+        Raises:
+            OutsideTraceError: no trace is open.
+            NotReachedError: the generation ended before.
+            OutOfOrderError: the model is past that step.
+        """
+        run = current_run(self._root)
+        if run is None:
+            raise outside_trace(f"{self.path}.next()")
+        if step < 1:
+            raise ValueError(f"{self.path}.next({step}): steps go forward, by 1 or more.")
+        run.in_steps().forward_for(tap_of(self._module), step)
+        return self
+
     def _locate(self, attribute: str) -> tuple[Run, Point, int | None]:
         run, point = self._point(attribute)
         return run, point, None

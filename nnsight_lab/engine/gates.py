@@ -105,6 +105,10 @@ class Gate:
         """How often the operation was begun while nobody observed it."""
         return self._begun[index] + self._counters[index].cache_info().misses
 
+    def counts(self) -> list[int]:
+        """The counts of all operations, in evaluation order."""
+        return [begun + each.cache_info().misses for begun, each in zip(self._begun, self._counters, strict=True)]
+
     def ran(self) -> bool:
         """Whether any operation was begun unobserved."""
         return any(self._begun) or any(counter.cache_info().misses for counter in self._counters)

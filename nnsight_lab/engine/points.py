@@ -31,11 +31,14 @@ _NO_SKIPS: dict[int, Any] = {}
 
 
 class Point:
-    """State of one site in one run: passes so far, what is awaited, what is to be edited, who records its calls."""
+    """State of one site in one run: passes so far, what is awaited, what is to be edited, who records its calls.
+
+    `base` is how many passes had begun when the present step did (see `Steps`); 0 in a run of one forward.
+    """
 
     __slots__ = (
-        "address", "args", "begun", "edits", "ended", "inner", "kwargs", "label", "recorders", "run", "skips", "table",
-        "value", "wait_enter", "wait_leave",
+        "address", "args", "base", "begun", "edits", "ended", "inner", "kwargs", "label", "recorders", "run", "skips",
+        "table", "value", "wait_enter", "wait_leave",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +54,7 @@ class Point:
         self.address = address
         self.table = table
         self.label = label
+        self.base = 0
         self.begun = begun
         self.ended = ended
         self.wait_enter = -1
@@ -140,6 +144,12 @@ class Point:
         if self.skips is _NO_SKIPS:
             self.skips = {}
         self.skips[index] = value
+
+    def withdraw(self, attribute: str, index: int) -> bool:
+        """Take an assignment or skip back; False when it was carried out."""
+        if attribute == "skip":
+            return self.skips.pop(index, _NOTHING) is not _NOTHING
+        return self.edits.pop((attribute, index), None) is not None
 
     @property
     def skipped(self) -> bool:

@@ -26,6 +26,7 @@ from .gradients import Gradients
 from .instruments import Twin
 from .points import ENTER, LEAVE, Point
 from .recompute import refuse_edit_if_recomputed
+from .steps import RootPoint, Steps
 from .tables import OperationTable
 from .taps import Tap, attach, detach, observe, tap_of
 from .validation import checked
@@ -81,6 +82,8 @@ class Run:
         self.assigned: deque[tuple[str, Any]] = deque(maxlen=3)  # for the note on an error that follows
         self._model: Coroutine | None = None
         self.taps: list[Tap] = []
+        self.stepwise = False
+        self.steps: Steps | None = None
         self.before: dict[Tap, int] = {}
         self.block: tuple[int, CodeType] | None = None
 
@@ -97,8 +100,7 @@ class Run:
         self.edit_bodies += [EditBody(self, self.owner, edit) for edit in self.owner._edits]
         for body in self.edit_bodies:
             body.start()
-        root = self.module_point(tap_of(self.instruments.root), self.instruments.label)
-        root.recorders += (lambda *_: self._restart_edits(),)
+        self.root_point().recorders += (lambda *_: self._restart_edits(),)
 
     def _restart_edits(self) -> None:
         for body in self.edit_bodies:
@@ -126,7 +128,7 @@ class Run:
             change = checked(point.address, phase, change)
         here = self.at is point and self.phase == phase and index in (None, self._pass_here())
         behind = point.passes(phase)
-        if not here and index is None and (behind or diagnosis.ran_unobserved(point)):
+        if not here and index is None and (behind > point.base or diagnosis.ran_unobserved(point)):
             # Passed before: a further pass is found by running on, so that its absence is reported at this line.
             self._reach(point, phase, None)
             here = True
@@ -148,6 +150,8 @@ class Run:
         point.edit(phase, awaited, change)
         if self.editing is not None:
             self.editing.left.append(partial(point.drop, phase, awaited, change))
+        elif self.steps is not None and index is None:
+            self.steps.due.append((point, phase, awaited))
 
     def _failing_here(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """A change that the model's side will make, whose refusal is the body's error and leaves the value as it is."""
@@ -180,10 +184,15 @@ class Run:
             point.wait_enter = awaited
         else:
             point.wait_leave = awaited
+        steps = self.steps
+        if steps is not None and index is None:
+            steps.awaited = point, phase
         try:
             self._advance()
         finally:
             point.wait_enter = point.wait_leave = -1
+            if steps is not None:
+                steps.awaited = None
         if self.at is not point:
             raise diagnosis.missed(self, point, phase, index)
 
@@ -200,6 +209,8 @@ class Run:
         point.skip(awaited, value)
         if self.editing is not None:
             self.editing.left.append(lambda: point.skips.pop(awaited, None))
+        elif self.steps is not None and index is None:
+            self.steps.due.append((point, "skip", awaited))
 
     def first_input(self, point: Point, index: int | None = None) -> Any:
         """The first argument of the call at `point`: positional, else the first keyword's value."""
@@ -224,8 +235,16 @@ class Run:
         running = self.stack.count(tap) if begun else 0
         if begun > running and self._runs_unobserved(tap):
             raise diagnosis.running_unobserved(self, address)
-        point = self.points[tap] = Point(self, address, begun, begun - running)
+        kind = RootPoint if tap.module is self.instruments.root else Point
+        point = self.points[tap] = kind(self, address, begun, begun - running)
+        if self.steps is not None:
+            point.base = self.steps.calls_before(tap)
         return point
+
+    def root_point(self) -> Point:
+        """The point of the wrapped model itself."""
+        tap = tap_of(self.instruments.root)
+        return self.points.get(tap) or self.module_point(tap, self.instruments.label)
 
     def _observe(self, asked: Tap) -> None:
         """Let a tap and those of its module's ancestors see the calls."""
@@ -282,8 +301,11 @@ class Run:
         if table is None or (everything and not table.everything):
             tap = tap_of(module)
             self._observe(tap)
-            begun = self.calls_of(tap)
-            if begun and (tap in self.stack or self._runs_unobserved(tap) or (table and begun > table.before)):
+            # A module that stands at its inputs has not looked its forward up yet.
+            arriving = self.phase is ENTER and self.at is not None and self.at is self.points.get(tap)
+            running = self.stack.count(tap) - arriving
+            begun = self.calls_of(tap) - arriving
+            if begun and (running or self._runs_unobserved(tap) or (table and begun > table.before)):
                 raise diagnosis.source_too_late(self, address)
             if table is None:
                 table = OperationTable(self, address, before=begun)
@@ -301,8 +323,26 @@ class Run:
     def ensure_taps(self) -> None:
         if not self.taps:
             attach(self, self.instruments.taps())
+            if self.stepwise:
+                self.in_steps()
             for module, (address, everything) in tuple(self.instruments.touched.items()):
                 self.module_table(module, address, everything)
+
+    def in_steps(self) -> Steps:
+        """The steps of this run, which are told apart from here on."""
+        self.ensure_taps()
+        if self.steps is None:
+            self.steps = Steps(self)
+        return self.steps
+
+    def to_call(self, point: Point, number: int) -> bool:
+        """Run to the beginning of a call that lies ahead; False when the model ended before."""
+        point.wait_enter = number
+        try:
+            self._advance()
+        finally:
+            point.wait_enter = -1
+        return self.at is point
 
     def stop(self) -> None:
         """Take the model down where it stands."""
@@ -317,6 +357,9 @@ class Run:
             self._advance()
         for body in self.edit_bodies:
             body.conclude()
+        error = None if self.steps is None else self.steps.unmet()
+        if error is not None:
+            raise error
         for point in self.all_points():
             pending = point.pending()
             if pending is not None:
@@ -348,6 +391,7 @@ class Run:
                 table.clear()
             self.tables.clear()
             self.points.clear()
+            self.steps = None
             self.late.clear()
             self.assigned.clear()
             self.stack.clear()
@@ -417,3 +461,7 @@ class Run:
         yield from self.points.values()
         for table in self.tables.values():
             yield from table.all_points()
+
+    def all_tables(self) -> Iterator[OperationTable]:
+        for table in self.tables.values():
+            yield from table.all_tables()

@@ -36,7 +36,19 @@ class OperationTable:
         before: how often the function had been called before it was observed.
     """
 
-    __slots__ = ("address", "before", "calls", "everything", "gate", "own_gates", "parent", "points", "run", "seen")
+    __slots__ = (
+        "_counts",
+        "address",
+        "before",
+        "calls",
+        "everything",
+        "gate",
+        "own_gates",
+        "parent",
+        "points",
+        "run",
+        "seen",
+    )
 
     def __init__(self, run: Run, address: str, parent: Point | None = None, before: int = 0) -> None:
         self.run = run
@@ -49,6 +61,7 @@ class OperationTable:
         self.points: dict[str, Point] = {}
         self.seen: dict[str, Any] = {}
         self.own_gates: list[Gate] = []
+        self._counts: list[int] = []  # of unobserved operations, when the present step began
 
     @property
     def rewritten(self) -> Rewritten | None:
@@ -68,6 +81,7 @@ class OperationTable:
         if self.parent is not None:  # a module's gates outlive the run; those of a callee belong to this table
             self.own_gates.append(gate)
         self.gate = gate
+        self._counts = []
         for label, point in self.points.items():
             if label in gate.rewritten.positions:
                 gate.handle(label, point)
@@ -99,6 +113,7 @@ class OperationTable:
                 raise diagnosis.running_unobserved(self.run, address)
             ended -= running
         point = Point(self.run, address, begun, ended, self, label)
+        point.base = self._counts[index] if self._counts else 0
         gate.handle(label, point)
         if ended < begun and module is not None:
             self.run.late.setdefault(tap_of(module), []).append(point)
@@ -168,6 +183,17 @@ class OperationTable:
             yield point
             if point.inner is not None:
                 yield from point.inner.all_points()
+
+    def all_tables(self) -> Iterator[OperationTable]:
+        yield self
+        for point in self.points.values():
+            if point.inner is not None:
+                yield from point.inner.all_tables()
+
+    def note_counts(self) -> None:
+        """A step begins: keep how often each operation had been called."""
+        if self.gate is not None:
+            self._counts = self.gate.counts()
 
     def clear(self) -> None:
         """Drop every reference, so that a finished run keeps nothing alive."""

@@ -20,6 +20,7 @@ from .errors import TraceStateError, UnknownNameError
 from .instruments import NOT_YET, Instruments
 from .run import Run
 from .save import with_save
+from .steps import StepLoop, Steps, StepSelector
 
 
 def refuse_unready(options: dict[str, Any], method: str = "trace") -> None:
@@ -76,9 +77,18 @@ class Tracer:
 
     __slots__ = ("__weakref__", "_run", "_state")
 
-    def __init__(self, owner: Any, instruments: Instruments, call: Callable[[], Any], validate: bool = False) -> None:
+    def __init__(
+        self,
+        owner: Any,
+        instruments: Instruments,
+        call: Callable[[], Any],
+        validate: bool = False,
+        *,
+        stepwise: bool = False,
+    ) -> None:
         self._run = Run(owner, instruments, call)
         self._run.validate = validate
+        self._run.stepwise = stepwise
         self._state = "new"
 
     def __enter__(self) -> Tracer:
@@ -111,7 +121,9 @@ class Tracer:
     def __getattr__(self, name: str) -> Any:
         if name in NOT_YET:
             raise UnknownNameError(f"tracer.{name} is not in this version of nnsight-lab: {NOT_YET[name]}")
-        raise AttributeError(f"A tracer has no {name!r}; it has .cache(), .stop() and .result.")
+        raise AttributeError(
+            f"A tracer has no {name!r}; it has .cache(), .iter[...], .all(), .next(), .stop() and .result."
+        )
 
     def stop(self) -> None:
         """End the block and the model here. What was read before stays; code after the block goes on."""
@@ -153,6 +165,35 @@ class Tracer:
             raise TraceStateError("tracer.cache(...) works inside its own `with` block only.")
         keep = keeper(detach, device, dtype)
         return make_cache(self._run.owner, modules, sources, include_inputs, keep)
+
+    @property
+    def iter(self) -> StepSelector:
+        """Steps of a generation: `for step in tracer.iter[:]` (a slice, a number, or a list of numbers).
+
+        Step i is the model's i-th forward. In the loop's body, reads and assignments of every module and operation mean
+        the call in that step. The loop ends where the generation does; the code after it runs in any case.
+        """
+        return StepSelector(self._steps("iter[...]"))
+
+    def all(self) -> StepLoop:
+        """All steps that are still to come, the present one included: `for step in tracer.all()`."""
+        return StepSelector(self._steps("all()"))[:]
+
+    def next(self, step: int = 1) -> Tracer:
+        """Go on to the next step of a generation, or the one `step` further on, whose sites are meant from here on.
+
+        Raises:
+            NotReachedError: the generation ended before.
+        """
+        if step < 1:
+            raise ValueError(f"tracer.next({step}): steps go forward, by 1 or more.")
+        self._steps("next()").forward(step)
+        return self
+
+    def _steps(self, name: str) -> Steps:
+        if self._state != "open":
+            raise TraceStateError(f"tracer.{name} works inside its own `with` block only.")
+        return self._run.in_steps()
 
     @property
     def result(self) -> Any:

@@ -11,6 +11,7 @@ from torch import nn
 
 from .edits import Edit
 from .envoy import Envoy
+from .errors import UnknownNameError
 from .instruments import Instruments
 from .renaming import RenameKey, Renaming
 from .scanning import FakeForward, ScanTracer
@@ -138,6 +139,20 @@ class NNsight(Envoy):
         if options.scan:
             FakeForward(module, args, kwargs)()
         return Tracer(self, self._instruments, lambda: module(*args, **kwargs), options.validate)
+
+    def generate(self, *args: Any, **kwargs: Any) -> Tracer:
+        """A context in which the module's own `generate` runs while the block reads and edits sites of its forwards.
+
+        Arguments are those of that method. `tracer.result` is what it returned.
+
+        Raises:
+            UnknownNameError: the module has no such method.
+        """
+        method = getattr(self._module, "generate", None)
+        if method is None:
+            kind = type(self._module).__name__
+            raise UnknownNameError(f"{self.path} ({kind}) has no method 'generate': open {self.path}.trace(...).")
+        return Tracer(self, self._instruments, lambda: method(*args, **kwargs), stepwise=True)
 
     # Opens the Lab. Set by the package: the engine knows of no notebook.
     _open_lab: ClassVar[Callable[..., Any] | None] = None

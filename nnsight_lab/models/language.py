@@ -11,12 +11,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..engine import NNsight, Tracer
 from ..engine.renaming import RenameKey
-from ..engine.trace import take_options
-from .loading import build_empty, load_config, load_tokenizer, load_weights
+from ..engine.trace import refuse_unready, take_options
+from .decoders import is_encoder_decoder
+from .generation import Generator, generation_batch, plain_generate
+from .loading import build_empty, default_automodel, load_config, load_tokenizer, load_weights
 from .origin import loading_line, remember_origin
 from .outputs import index_logits_by_position
 from .prompts import PromptError, prepare
@@ -25,7 +27,7 @@ _CONFIG_OPTIONS = ("trust_remote_code", "revision", "token", "cache_dir", "local
 
 
 class LanguageModel(NNsight):
-    """A causal language model and its tokenizer.
+    """A language model, causal or encoder-decoder, and its tokenizer.
 
     Its output is transformers' own object; `output[0, -1, token]`, by a tuple, indexes `output.logits`.
 
@@ -36,7 +38,8 @@ class LanguageModel(NNsight):
         device_map: as in transformers, used when the weights are loaded.
         dispatch: load the weights now instead of at the first trace.
         dtype: weights' dtype, as in transformers (`torch_dtype` is the same).
-        automodel: the transformers class that makes the model; by default AutoModelForCausalLM.
+        automodel: the transformers class that makes the model; by default AutoModelForCausalLM, or
+            AutoModelForSeq2SeqLM where the configuration is of an encoder-decoder model.
         name: how messages and listings call it.
         rename: further names for modules, as in `NNsight`: `{"transformer.h": "layers"}`.
         options: further arguments of `from_pretrained`.
@@ -78,13 +81,11 @@ class LanguageModel(NNsight):
         else:
             named = {"tokenizer": tokenizer, "device_map": device_map, "dtype": dtype or torch_dtype}
             made_by = loading_line(os.fspath(model), {**named, "automodel": automodel, **options})
-            if automodel is None:
-                import transformers
-
-                automodel = transformers.AutoModelForCausalLM
             where = os.fspath(model)
             about = {key: options[key] for key in _CONFIG_OPTIONS if key in options}
             config = options.pop("config", None) or load_config(where, **about)
+            if automodel is None:
+                automodel = default_automodel(config)
             if tokenizer is None:
                 tokenizer = load_tokenizer(where, **about)
             load = dict(options, config=config)
@@ -100,7 +101,7 @@ class LanguageModel(NNsight):
         super().__init__(module, name=name, rename=rename)
         if "transformers" in sys.modules:
             index_logits_by_position()
-        self.__dict__["_tokenizer"] = _for_batches(tokenizer)
+        self.__dict__["_tokenizer"] = _for_batches(tokenizer, module)
         self.__dict__["_load"] = load
         remember_origin(self, made_by)
         if dispatch:
@@ -108,12 +109,13 @@ class LanguageModel(NNsight):
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer; pads on the left, with its end-of-text token where it has no pad token."""
+        """The tokenizer; pads on the left (for an encoder on the right), with its end-of-text token where it has no
+        pad token."""
         return self.__dict__["_tokenizer"]
 
     @tokenizer.setter
     def tokenizer(self, value: Any) -> None:
-        self.__dict__["_tokenizer"] = _for_batches(value)
+        self.__dict__["_tokenizer"] = _for_batches(value, self._module)
 
     @property
     def dispatched(self) -> bool:
@@ -163,6 +165,49 @@ class LanguageModel(NNsight):
         self.dispatch()
         return super()._sibling()
 
+    def generate(self, inputs: Any = None, *, progress: bool = False, validate: bool = False, **options: Any) -> Tracer:
+        """A context in which the model generates from a prompt while the block reads and edits its steps' sites.
+
+        Step i is the model's i-th forward; `for step in tracer.iter[:]` goes through them. Outside such loops, sites
+        are those of the first step. Everything else is as in transformers: the cache, sampling, beams (whose rows the
+        block sees, `num_beams` for each prompt), the end at an end-of-text token.
+
+        Args:
+            inputs: what `trace` takes.
+            progress: show a bar that counts the steps.
+            validate: check assignments against what they replace, as in `trace`.
+            options: arguments of transformers' `generate`: max_new_tokens, do_sample, eos_token_id, ...
+
+        Returns:
+            The trace: `tracer.result` is what `generate` returned, token ids `[batch, position]`.
+
+        Raises:
+            PromptError: as `trace`, and for a model that cannot generate.
+            NotImplementedError: `remote` or `scan` was asked for.
+        """
+        refuse_unready(options, "generate")
+        if options.pop("scan", False):
+            raise NotImplementedError(
+                "generate(scan=...): which token comes next needs numbers, which fake tensors have not. Use model.scan "
+                "for the shapes of one forward."
+            )
+        tensors = {key: options.pop(key) for key in tuple(options) if isinstance(options[key], Tensor)}
+        _refuse_nothing(inputs, tensors, "generate")
+        self.dispatch()
+        batch = generation_batch(self, inputs, tensors)
+        return Tracer(
+            self,
+            self._instruments,
+            lambda: plain_generate(self, batch, progress=progress, **options),
+            validate,
+            stepwise=True,
+        )
+
+    @property
+    def generator(self) -> Generator:
+        """Stands for `generate` in a trace of it: `model.generator.output` is what it returned."""
+        return Generator(self)
+
     def _rewrapped(self, module: nn.Module) -> LanguageModel:
         copied = type(self)(module, tokenizer=self.tokenizer, name=self._instruments.label, rename=self._given_names)
         copied.__dict__["_load"] = self.__dict__["_load"]
@@ -193,9 +238,9 @@ def _unpickled(
     return model
 
 
-def _for_batches(tokenizer: Any) -> Any:
+def _for_batches(tokenizer: Any, module: nn.Module) -> Any:
     if tokenizer is not None:
-        tokenizer.padding_side = "left"
+        tokenizer.padding_side = "right" if is_encoder_decoder(module) else "left"
         if tokenizer.pad_token is None and tokenizer.eos_token is not None:
             tokenizer.pad_token = tokenizer.eos_token
     return tokenizer

@@ -97,6 +97,13 @@ def _no_tokenizer(name: str, reason: str) -> ModelUnavailableError:
     )
 
 
+def default_automodel(config: Any) -> Any:
+    """The class of transformers that makes a language model of this configuration."""
+    import transformers
+
+    return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+
+
 def build_empty(automodel: Any, config: Any, **options: Any) -> nn.Module:
     """The architecture with weights on the meta device: its tree and sources, no memory."""
     with torch.device("meta"):

@@ -14,12 +14,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from .decoders import decoder_start
+
 
 class PromptError(ValueError):
     """A prompt of a kind or content that cannot be run."""
 
 
-def prepare(module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+def prepare(
+    module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, Any], *, decoder: bool = True
+) -> dict[str, Any]:
     """The forward's keyword arguments for `inputs`.
 
     Args:
@@ -28,6 +32,7 @@ def prepare(module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, 
         inputs: str, list of str, token ids as int, list, nested list or tensor (0-d, `[position]` or
             `[batch, position]`), or a mapping of forward keywords.
         keywords: further forward keywords; they win over what is made here.
+        decoder: whether the decoder of an encoder-decoder model gets its start token where it is given nothing.
 
     Raises:
         PromptError: empty prompt, no tokenizer for text, ragged ids without a pad token, an unknown type.
@@ -59,6 +64,8 @@ def prepare(module: nn.Module, tokenizer: Any, inputs: Any, keywords: dict[str, 
     ours = not isinstance(inputs, Mapping) and "attention_mask" not in keywords and "position_ids" not in keywords
     if ours and isinstance(mask, torch.Tensor) and not bool(mask.all()) and accepts and "position_ids" in accepts:
         made["position_ids"] = (mask.long().cumsum(-1) - 1).clamp(min=0)
+    if decoder:
+        made.update(decoder_start(module, made))
     device = _device_of(module)
     return {key: value.to(device) if isinstance(value, torch.Tensor) else value for key, value in made.items()}
 

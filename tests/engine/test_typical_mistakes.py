@@ -65,7 +65,7 @@ def test_a_tracer_takes_no_attributes(model):
         tracer.results = 1
 
 
-@pytest.mark.parametrize("name", ["invoke", "iter", "barrier"])
+@pytest.mark.parametrize("name", ["invoke", "barrier"])
 def test_what_nnsight_has_and_this_version_has_not_says_what_to_do(model, name):
     with model.trace(X) as tracer, pytest.raises(nl.UnknownNameError, match=f"tracer.{name} is not in this version"):
         getattr(tracer, name)
