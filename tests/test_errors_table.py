@@ -66,6 +66,23 @@ def not_reached():
         model.unused.output
 
 
+def invoke():
+    class Mixing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Identity()
+
+        def forward(self, x):
+            return x + self.inner(x.reshape(-1)).sum()
+
+    model = NNsight(Mixing())
+    with model.trace() as tracer:
+        with tracer.invoke(torch.ones(1, 3)):
+            model.inner.output
+        with tracer.invoke(torch.ones(1, 3)):
+            pass
+
+
 def skip_too_late():
     model = NNsight(toy())
     with model.trace(sample()):
@@ -260,6 +277,7 @@ RAISED = {
     "SourceUnavailableError": source_unavailable,
     "CalleeIsModuleError": callee_is_module,
     "CalleeUnknownError": callee_unknown,
+    "InvokeError": invoke,
     "ScanError": scan,
     "ValidationError": validation,
     "CacheLookupError": cache_lookup,

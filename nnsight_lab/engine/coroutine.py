@@ -23,6 +23,7 @@ from .errors import TraceStateError
 from .threadstate import Alternation, capture
 
 if TYPE_CHECKING:
+    from .bodies import Body
     from .edits import EditBody
     from .run import Run
 
@@ -40,7 +41,7 @@ class ModelGreenlet(greenlet):
         result, failure: how the last call ended.
     """
 
-    nnsight_run: Run | EditBody | None = None
+    nnsight_run: Run | Body | EditBody | None = None
     task: Callable[[], Any] | None = None
     result: Any = None
     failure: BaseException | None = None
@@ -88,7 +89,7 @@ class Coroutine:
 
     __slots__ = ("_call", "_context", "_greenlet", "_run", "_thread", "_turns")
 
-    def __init__(self, run: Run | EditBody, call: Callable[[], Any]) -> None:
+    def __init__(self, run: Run | Body | EditBody, call: Callable[[], Any]) -> None:
         self._run = run
         self._call = call
         self._context: contextvars.Context | None = contextvars.copy_context()
@@ -129,6 +130,10 @@ class Coroutine:
             model.gr_context = self._context
             self._context = None
         return self._turn(model, model.switch)
+
+    def replace(self, call: Callable[[], Any]) -> None:
+        """Take another call in place of one that has not begun."""
+        self._call = call
 
     def unwind(self) -> None:
         """Take the model down where it stands. Its `finally` blocks run; an error in one of them is raised here."""

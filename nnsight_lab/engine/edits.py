@@ -37,6 +37,7 @@ class EditBody:
     # Read by the taps, for which an edit is a caller that belongs to no run.
     observed: dict[Any, int] = {}  # noqa: RUF012
     forwards: dict[Any, Any] = {}  # noqa: RUF012
+    is_body = True
 
     def __init__(self, run: Run, model: Envoy, edit: Edit) -> None:
         self._run = run

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from .errors import UnknownNameError, nearest
-from .instruments import NOT_YET, RESERVED, Instruments, spell
+from .instruments import RESERVED, Instruments, spell
 from .openruns import current_run, outside_trace
 from .points import LEAVE, Arguments, Point
 from .renaming import Renaming
@@ -128,10 +128,6 @@ class Envoy(Site):
                 raise
             if hasattr(type(module), name):  # a property of the module that failed
                 raise
-            if name in NOT_YET:
-                raise UnknownNameError(
-                    f"{self.path}.{name} is not in this version of nnsight-lab: {NOT_YET[name]}"
-                ) from None
             raise UnknownNameError(
                 f"{self.path} ({type(module).__name__}) has no submodule or attribute {name!r}.{self._instead_of(name)}"
             ) from error

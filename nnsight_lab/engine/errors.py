@@ -59,6 +59,10 @@ class CalleeUnknownError(SourceUnavailableError):
     """`.source` was asked outside a trace of an operation whose callee is only known from a run."""
 
 
+class InvokeError(TraceError):
+    """The prompts of one trace (`tracer.invoke`) cannot be run together, or a body asked for what is not its rows."""
+
+
 class UnknownNameError(TraceError, AttributeError):
     """A name that is neither a submodule, an attribute, nor an operation."""
 

@@ -203,7 +203,8 @@ def _origin(tensor: Tensor) -> Tensor:
 
 def _called_by_a_body() -> bool:
     """Whether the calling code is a trace's, and not that of the traced model."""
-    return getattr(getcurrent(), "nnsight_run", None) is None
+    run = getattr(getcurrent(), "nnsight_run", None)
+    return run is None or run.is_body
 
 
 @functools.wraps(_torch_backward)

@@ -242,11 +242,6 @@ def _place(caller: Listing, label: str) -> tuple[str, int, str]:
 
 # Attributes that a wrapped module has of its own; a child of that name is spelled `.child("name")`.
 RESERVED = frozenset({"output", "input", "inputs", "source", "skip", "next", "child", "get", "path"})
-# nnsight's names for what this version does not have, and what to do meanwhile.
-NOT_YET = {
-    "invoke": "pass a list of prompts to trace(...), or nest traces.",
-    "barrier": "nested traces run in the order in which they are written.",
-}
 ROOT_RESERVED = frozenset({"trace", "tokenizer", "lab", "generate", "generator", "session", "scan", "edit"})
 
 

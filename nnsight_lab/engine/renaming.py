@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from .instruments import NOT_YET, RESERVED, ROOT_RESERVED, spell
+from .instruments import RESERVED, ROOT_RESERVED, spell
 
 RenameKey = str | type[nn.Module]
 
@@ -50,7 +50,7 @@ class Renaming:
 
     def _taken(self, module: nn.Module, alias: str, is_root: bool, api: type) -> str | None:
         """What an alias would hide, if anything."""
-        if alias in RESERVED or alias in NOT_YET or (is_root and alias in ROOT_RESERVED) or hasattr(api, alias):
+        if alias in RESERVED or (is_root and alias in ROOT_RESERVED) or hasattr(api, alias):
             return f"nnsight-lab's own .{alias}"
         if module._modules.get(alias) is not None:
             return "the child module of that name"

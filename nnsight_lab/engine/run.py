@@ -32,6 +32,7 @@ from .taps import Tap, attach, detach, observe, tap_of
 from .validation import checked
 
 if TYPE_CHECKING:
+    from .bodies import Body
     from .instruments import Instruments
 
 _CALL_CODE = nn.Module._call_impl.__code__
@@ -46,14 +47,33 @@ def describe_value(value: Any) -> str:
     return repr(value) if isinstance(value, (int, float, bool, str, type(None))) else type(value).__name__
 
 
+class StopTrace(BaseException):
+    """Raised by `.stop()` of a trace or session to leave its block; caught by the one that it stops.
+
+    Attributes:
+        stopped: the trace's run, or the session.
+    """
+
+    def __init__(self, stopped: object) -> None:
+        super().__init__("the trace was stopped")
+        self.stopped = stopped
+
+
 class Run:
     """One forward (or generation) with a body that reads and edits it.
+
+    Attributes:
+        turn: the invoke block whose turn it is, in a run that has some.
 
     Args:
         owner: the wrapper whose sites the body addresses.
         instruments: the taps of the wrapped tree and the tables of instrumented forwards, made lazily.
         call: runs the model; takes no arguments and returns the model's result.
     """
+
+    is_body = False  # a greenlet that belongs to a run is the model's
+
+    turn: Body | None = None
 
     def __init__(self, owner: Any, instruments: Instruments, call: Callable[[], Any]) -> None:
         self.owner = owner
@@ -84,6 +104,7 @@ class Run:
         self.taps: list[Tap] = []
         self.stepwise = False
         self.steps: Steps | None = None
+        self.awaited: tuple[Point, str] | None = None  # what the body waits for in the present step
         self.before: dict[Tap, int] = {}
         self.block: tuple[int, CodeType] | None = None
 
@@ -151,16 +172,18 @@ class Run:
         if self.editing is not None:
             self.editing.left.append(partial(point.drop, phase, awaited, change))
         elif self.steps is not None and index is None:
-            self.steps.due.append((point, phase, awaited))
+            self.steps.due.append((point, phase, awaited, self.turn))
 
     def _failing_here(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """A change that the model's side will make, whose refusal is the body's error and leaves the value as it is."""
+
+        turn = self.turn
 
         def guarded(old: Any) -> Any:
             try:
                 return change(old)
             except ValidationError as error:
-                self.fail(error)
+                self.fail(error, turn)
                 return old
 
         return guarded
@@ -184,15 +207,12 @@ class Run:
             point.wait_enter = awaited
         else:
             point.wait_leave = awaited
-        steps = self.steps
-        if steps is not None and index is None:
-            steps.awaited = point, phase
+        self.awaited = (point, phase) if self.steps is not None and index is None else None
         try:
             self._advance()
         finally:
             point.wait_enter = point.wait_leave = -1
-            if steps is not None:
-                steps.awaited = None
+            self.awaited = None
         if self.at is not point:
             raise diagnosis.missed(self, point, phase, index)
 
@@ -210,7 +230,7 @@ class Run:
         if self.editing is not None:
             self.editing.left.append(lambda: point.skips.pop(awaited, None))
         elif self.steps is not None and index is None:
-            self.steps.due.append((point, "skip", awaited))
+            self.steps.due.append((point, "skip", awaited, self.turn))
 
     def first_input(self, point: Point, index: int | None = None) -> Any:
         """The first argument of the call at `point`: positional, else the first keyword's value."""
@@ -344,6 +364,10 @@ class Run:
             point.wait_enter = -1
         return self.at is point
 
+    def outcome(self) -> Any:
+        """What the model returned."""
+        return self.result
+
     def stop(self) -> None:
         """Take the model down where it stands."""
         self.finished = True
@@ -357,7 +381,7 @@ class Run:
             self._advance()
         for body in self.edit_bodies:
             body.conclude()
-        error = None if self.steps is None else self.steps.unmet()
+        error = None if self.steps is None else self.steps.unmet()[0]
         if error is not None:
             raise error
         for point in self.all_points():
@@ -440,12 +464,18 @@ class Run:
         self._last = (point.address, phase)
         getcurrent().parent.switch()  # type: ignore[union-attr]  # hand_back, without a call of its own
 
-    def fail(self, error: TraceError) -> None:
-        """Hand the turn to the body with an error that belongs to the body's line."""
+    def fail(self, error: TraceError, whose: Body | None = None) -> None:
+        """Hand the turn to the body with an error that belongs to the body's line; `whose` tells blocks apart."""
         if self.finished:
             return
         self.failure = error
         hand_back()
+
+    def end_step(self) -> None:
+        """Tell whoever waits for a site of the step that ends here that it did not come."""
+        awaited, self.awaited = self.awaited, None
+        if awaited is not None:
+            self.fail(diagnosis.missed(self, *awaited, None))
 
     @property
     def last_address(self) -> str | None:

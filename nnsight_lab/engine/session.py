@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .errors import TraceStateError
-from .trace import StopTrace, Tracer
+from .run import StopTrace
+from .trace import Tracer
 
 if TYPE_CHECKING:
     from .wrapper import NNsight
@@ -33,7 +34,7 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         self._state = "closed"
-        return isinstance(error, StopTrace) and error.tracer is self
+        return isinstance(error, StopTrace) and error.stopped is self
 
     def trace(self, *args: Any, **kwargs: Any) -> Tracer:
         """A trace of the session's model; the same as `model.trace(...)`."""

@@ -76,19 +76,24 @@ def read_function(function: FunctionType) -> FunctionText:
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != code.co_name:
         raise changed
     ast.increment_lineno(node, start - 1 - (1 if indented else 0))
-    class_name = _class_around(code)
+    class_name = class_around(code)
     if not _matches(compile_function(node, code, (), class_name), code):
         raise changed
     skipped = node.lineno - start
     return FunctionText(node, tuple(line.rstrip("\n") for line in lines[skipped:]), node.lineno, class_name)
 
 
-def _class_around(code: CodeType) -> str | None:
+def class_around(code: CodeType) -> str | None:
     """The class whose body the function stands in, however deeply nested: private names are mangled by it."""
     outer = code.co_qualname.split(".")[:-1]
     while outer and outer[-1] == "<locals>":
         outer = outer[:-2]
     return outer[-1] if outer else None
+
+
+def future_flags(code: CodeType) -> int:
+    """The `from __future__` features that `code` was compiled with, as `compile` takes them."""
+    return code.co_flags & _FUTURE_FLAGS
 
 
 def compile_function(
@@ -119,7 +124,7 @@ def compile_function(
     for added in (factory, *body):
         ast.copy_location(added, node)
     ast.fix_missing_locations(module)
-    flags = original.co_flags & _FUTURE_FLAGS
+    flags = future_flags(original)
     code = compile(module, original.co_filename, "exec", flags=flags, dont_inherit=True)
     for name in ("factory", *([class_name] if class_name else []), node.name):
         code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)

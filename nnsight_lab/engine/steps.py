@@ -18,6 +18,7 @@ from .points import ENTER, LEAVE, Point
 from .taps import Tap, tap_of
 
 if TYPE_CHECKING:
+    from .bodies import Body
     from .run import Run
 
 
@@ -36,24 +37,22 @@ class Steps:
     """The steps of one run.
 
     Attributes:
-        awaited: the site that the body waits for in the present step, with the phase.
-        origin: the step that a loop or `tracer.next` went to last; from there modules count their own `next`.
-        due: assignments and skips that are to be carried out in the present step.
+        due: assignments and skips that are to be carried out in the present step, and the block that each is of.
     """
 
-    __slots__ = ("_before", "_calls", "_observed", "_stands", "_tap", "awaited", "due", "origin", "root", "run")
+    __slots__ = ("_before", "_calls", "_observed", "_origins", "_stands", "_tap", "due", "root", "run")
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.root = run.root_point()
         self._tap = tap_of(run.instruments.root)
-        self.awaited: tuple[Point, str] | None = None
-        self.due: list[tuple[Point, str, int]] = []
+        self.due: list[tuple[Point, str, int, Body | None]] = []
         self._calls: dict[Tap, int] = {}
         self._before: dict[Tap, int] = {}
         self._observed: dict[Tap, int] = {}
-        self.origin = 0
-        self._stands: dict[Tap, int] = {}
+        # The step that a block's loop or `tracer.next` went to last; from there modules count their own `next`.
+        self._origins: dict[Body | None, int] = {}
+        self._stands: dict[tuple[Body | None, Tap], int] = {}
 
     @property
     def present(self) -> int:
@@ -70,12 +69,10 @@ class Steps:
         """On the model's side: one step ends (unless this is the first) and the next one begins."""
         run = self.run
         if self.root.begun:
-            error = self.unmet()
+            error, whose = self.unmet()
             if error is not None:
-                run.fail(error)
-            awaited, self.awaited = self.awaited, None
-            if awaited is not None:
-                run.fail(diagnosis.missed(run, *awaited, None))
+                run.fail(error, whose)
+            run.end_step()
         self._calls = {tap: tap.calls() for tap in run.taps}
         self._before = dict(run.before)
         self._observed = dict(run.observed)
@@ -85,15 +82,18 @@ class Steps:
         for table in run.all_tables():
             table.note_counts()
 
-    def unmet(self) -> TraceError | None:
-        """The error for an assignment or skip that the step just ended did not carry out; they are all withdrawn."""
-        error: TraceError | None = None
-        for point, attribute, index in self.due:
-            if point.withdraw(attribute, index) and error is None:
+    def unmet(self) -> tuple[TraceError | None, Body | None]:
+        """The error for an assignment or skip that the step just ended did not carry out, and the block that it is of.
+
+        All of them are withdrawn.
+        """
+        found: tuple[TraceError | None, Body | None] = None, None
+        for point, attribute, index, whose in self.due:
+            if point.withdraw(attribute, index) and found[0] is None:
                 phase = LEAVE if attribute == LEAVE else ENTER
-                error = diagnosis.missed(self.run, point, phase, None, attribute)
+                found = diagnosis.missed(self.run, point, phase, None, attribute), whose
         self.due.clear()
-        return error
+        return found
 
     def go(self, number: int) -> bool:
         """Let the model run to the beginning of step `number`, unless it is in it. False: it ended before.
@@ -122,8 +122,9 @@ class Steps:
         """`go`, for the whole model."""
         if not self.go(number):
             return False
-        self.origin = number
-        self._stands.clear()
+        turn = self.run.turn
+        self._origins[turn] = number
+        self._stands = {key: step for key, step in self._stands.items() if key[0] is not turn}
         return True
 
     def forward(self, count: int) -> None:
@@ -134,10 +135,11 @@ class Steps:
 
     def forward_for(self, tap: Tap, count: int) -> None:
         """Go to the step `count` after the one that the tapped module was taken to last."""
-        number = self._stands.get(tap, self.origin) + count
+        turn = self.run.turn
+        number = self._stands.get((turn, tap), self._origins.get(turn, 0)) + count
         if not self.go(number):
             raise self._never(number)
-        self._stands[tap] = number
+        self._stands[turn, tap] = number
 
     def _never(self, number: int) -> NotReachedError:
         return NotReachedError(f"Step {number} never came: the model made {self.root.begun} steps.")

@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from .bodies import Input
 from .cache import Cache, keeper, make_cache
-from .errors import TraceStateError, UnknownNameError
-from .instruments import NOT_YET, Instruments
-from .run import Run
+from .errors import InvokeError, TraceStateError
+from .instruments import Instruments
+from .invoke import Invoker
+from .run import Run, StopTrace
 from .save import with_save
+from .sharedrun import Joining, SharedRun
 from .steps import StepLoop, Steps, StepSelector
 
 
@@ -64,14 +67,6 @@ def take_options(module: nn.Module, keywords: dict[str, Any]) -> TraceOptions:
     return TraceOptions(**own)
 
 
-class StopTrace(BaseException):
-    """Raised by `.stop()` of a trace or session to leave its block; caught by the one that it stops."""
-
-    def __init__(self, tracer: object) -> None:
-        super().__init__("the trace was stopped")
-        self.tracer = tracer
-
-
 class Tracer:
     """The trace's handle. Made by `.trace(...)`; used once."""
 
@@ -84,9 +79,10 @@ class Tracer:
         call: Callable[[], Any],
         validate: bool = False,
         *,
+        joining: Joining | None = None,
         stepwise: bool = False,
     ) -> None:
-        self._run = Run(owner, instruments, call)
+        self._run = Run(owner, instruments, call) if joining is None else SharedRun(owner, instruments, call, joining)
         self._run.validate = validate
         self._run.stepwise = stepwise
         self._state = "new"
@@ -116,20 +112,56 @@ class Tracer:
                 self._run.close()  # for an interrupt that came before it began
                 _chain(later, error)
                 raise
-        return isinstance(error, StopTrace) and error.tracer is self
+        return isinstance(error, StopTrace) and error.stopped is self._run
 
     def __getattr__(self, name: str) -> Any:
-        if name in NOT_YET:
-            raise UnknownNameError(f"tracer.{name} is not in this version of nnsight-lab: {NOT_YET[name]}")
         raise AttributeError(
-            f"A tracer has no {name!r}; it has .cache(), .iter[...], .all(), .next(), .stop() and .result."
+            f"A tracer has no {name!r}; it has .invoke(), .barrier(), .cache(), .iter[...], .all(), .next(), .stop() "
+            "and .result."
         )
 
     def stop(self) -> None:
         """End the block and the model here. What was read before stays; code after the block goes on."""
         if self._state != "open":
             raise TraceStateError("tracer.stop() works inside its own `with` block only.")
-        raise StopTrace(self)
+        raise StopTrace(self._run)
+
+    def invoke(self, *inputs: Any, **keywords: Any) -> Invoker:
+        """A block with a prompt of its own; all blocks of a trace run in one forward, over one batch.
+
+        In the block, sites give the rows of its prompt, and what is assigned or changed in place concerns those rows
+        alone. Blocks run when the trace ends, interleaved; a name that an earlier block binds can be read in a later
+        one. Prompts are padded on the left to one length. Without arguments the block sees the whole batch.
+
+        Args:
+            inputs: what `model.trace` takes.
+            keywords: keywords of the forward.
+
+        Raises:
+            InvokeError: the trace was given an input of its own, or its model runs already.
+        """
+        run = self._shared("invoke")
+        if not inputs and not keywords:
+            return Invoker(run, None)
+        assert run.joining is not None
+        return Invoker(run, Input(inputs, keywords, run.joining.prepare(*inputs, **keywords)))
+
+    def barrier(self, count: int) -> Callable[[], None]:
+        """What `count` invoke blocks call to wait for one another: each goes on when all have called it."""
+        if count < 1:
+            raise ValueError(f"A barrier is for 1 block or more, not {count}.")
+        return self._shared("barrier").barrier(count)
+
+    def _shared(self, name: str) -> SharedRun:
+        run = self._run
+        if not isinstance(run, SharedRun):
+            raise InvokeError(
+                f"This trace was given an input, so it has no tracer.{name}(...). Open it without one: "
+                "`with model.trace() as tracer:`, and give each prompt to `tracer.invoke(prompt)`."
+            )
+        if self._state != "open":
+            raise TraceStateError(f"tracer.{name}(...) works inside the trace's `with` block only.")
+        return run
 
     def cache(
         self,
@@ -163,6 +195,10 @@ class Tracer:
         """
         if self._state != "open":
             raise TraceStateError("tracer.cache(...) works inside its own `with` block only.")
+        if isinstance(self._run, SharedRun) and self._run.turn is not None:
+            raise InvokeError(
+                "tracer.cache(...) keeps the values of the whole batch: open it above the invoke blocks, not in one."
+            )
         keep = keeper(detach, device, dtype)
         return make_cache(self._run.owner, modules, sources, include_inputs, keep)
 
@@ -212,8 +248,9 @@ class Tracer:
             raise TraceStateError(
                 "The model did not return in this trace (it was stopped or raised), so there is no result."
             )
-        run.gradients.note(run.result, "tracer", "result")
-        return with_save(run.result)
+        value = run.outcome()
+        run.gradients.note(value, "tracer", "result")
+        return with_save(value)
 
 
 def _block_frame() -> FrameType:

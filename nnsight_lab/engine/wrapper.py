@@ -9,14 +9,32 @@ from typing import Any, ClassVar, Self, overload
 
 from torch import nn
 
+from .batch import concatenate
 from .edits import Edit
 from .envoy import Envoy
 from .errors import UnknownNameError
 from .instruments import Instruments
+from .points import Arguments
 from .renaming import RenameKey, Renaming
 from .scanning import FakeForward, ScanTracer
 from .session import Session
 from .trace import TraceOptions, Tracer, refuse_unready, take_options
+
+
+class ForwardOfBlocks:
+    """One forward for all blocks of a trace."""
+
+    def __init__(self, owner: NNsight, scan: bool) -> None:
+        self._owner = owner
+        self._scan = scan
+        self.prepare = owner._invoked
+
+    def together(self, inputs: list[Arguments]) -> tuple[Callable[[], Any], list[int]]:
+        (args, kwargs), counts = self._owner._join(inputs)
+        module = self._owner._module
+        if self._scan:
+            FakeForward(module, args, kwargs)()
+        return lambda: module(*args, **kwargs), counts
 
 
 class NNsight(Envoy):
@@ -60,7 +78,8 @@ class NNsight(Envoy):
     def trace(self, *args: Any, **kwargs: Any) -> Tracer:
         """A context in which the model runs on the given arguments while the block reads and edits its sites.
 
-        Arguments are those of the module's forward; one that it does not take is refused by the module itself. The
+        Arguments are those of the module's forward; one that it does not take is refused by the module itself.
+        Without arguments, inputs can be given to `tracer.invoke(...)` blocks, whose tensors make up one batch. The
         trace has options of its own, which go to the forward instead where it names a parameter so:
 
         - `validate=True`: an assignment of another structure, shape, dtype or device than the site's own value raises
@@ -136,6 +155,8 @@ class NNsight(Envoy):
 
     def _tracer(self, options: TraceOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tracer:
         module = self._module
+        if not args and not kwargs:
+            return self._tracer_of_blocks(options, module)
         if options.scan:
             FakeForward(module, args, kwargs)()
         return Tracer(self, self._instruments, lambda: module(*args, **kwargs), options.validate)
@@ -153,6 +174,18 @@ class NNsight(Envoy):
             kind = type(self._module).__name__
             raise UnknownNameError(f"{self.path} ({kind}) has no method 'generate': open {self.path}.trace(...).")
         return Tracer(self, self._instruments, lambda: method(*args, **kwargs), stepwise=True)
+
+    def _tracer_of_blocks(self, options: TraceOptions, alone: Callable[[], Any]) -> Tracer:
+        """A trace without an input of its own; `alone` runs the model when it has no `tracer.invoke(...)` block."""
+        return Tracer(self, self._instruments, alone, options.validate, joining=ForwardOfBlocks(self, options.scan))
+
+    def _invoked(self, *args: Any, **kwargs: Any) -> Arguments:
+        """The arguments of the model's forward for the input of one block."""
+        return args, kwargs
+
+    def _join(self, inputs: list[Arguments]) -> tuple[Arguments, list[int]]:
+        """The arguments for all blocks together, and how many rows each has."""
+        return concatenate(inputs)
 
     # Opens the Lab. Set by the package: the engine knows of no notebook.
     _open_lab: ClassVar[Callable[..., Any] | None] = None

@@ -6,15 +6,17 @@ of the model in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from ..engine.errors import TraceStateError
+from ..engine.errors import InvokeError, TraceStateError
 from ..engine.openruns import current_run, outside_trace
+from ..engine.points import Arguments
 from ..engine.save import with_save
+from .joining import join
 from .prompts import PromptError, prepare
 
 if TYPE_CHECKING:
@@ -56,6 +58,44 @@ def plain_generate(model: LanguageModel, batch: dict[str, Any], *, progress: boo
         return module.generate(**batch, **options)
 
 
+class GenerationOfBlocks:
+    """One generation for all invoke blocks of a trace: each has its rows of every step, and of the ids at the end.
+
+    Args:
+        model: the wrapper.
+        progress: as in `plain_generate`.
+        options: further arguments of `generate`.
+    """
+
+    def __init__(self, model: LanguageModel, progress: bool, options: dict[str, Any]) -> None:
+        self._model = model
+        self._progress = progress
+        self._options = options
+
+    def prepare(self, inputs: Any = None, **keywords: Any) -> Arguments:
+        if inputs is None and not keywords:
+            raise PromptError("A block with options only has nothing to run: give it a prompt.")
+        self._model.dispatch()
+        return (), generation_batch(self._model, inputs, keywords)
+
+    def together(self, inputs: list[Arguments]) -> tuple[Callable[[], Any], list[int]]:
+        model, options = self._model, self._options
+        batch, counts = join(model._module, model.tokenizer, [keywords for _, keywords in inputs], positions=False)
+        if len(inputs) > 1:
+            self._refuse_several_rows()
+        return lambda: plain_generate(model, batch, progress=self._progress, **options), counts
+
+    def _refuse_several_rows(self) -> None:
+        configured = self._options.get("generation_config") or getattr(self._model._module, "generation_config", None)
+        for name in ("num_beams", "num_return_sequences"):
+            count = self._options.get(name, getattr(configured, name, None)) or 1
+            if count > 1:
+                raise InvokeError(
+                    f"{name}={count} gives each prompt several rows that change places, so blocks cannot keep theirs. "
+                    f"Use one block for each generation, or {name}=1."
+                )
+
+
 @contextmanager
 def _bar(module: nn.Module, options: Mapping[str, Any]) -> Iterator[None]:
     from tqdm.auto import tqdm
@@ -95,7 +135,7 @@ class Generator:
             )
         run.ensure_taps()
         run.finish()
-        return with_save(run.result)
+        return with_save(run.outcome())
 
     def __repr__(self) -> str:
         return f"{self._model.path}.generator: .output is what {self._model.path}.generate(...) returned"

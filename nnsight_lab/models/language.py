@@ -14,10 +14,16 @@ from typing import Any, Self
 from torch import Tensor, nn
 
 from ..engine import NNsight, Tracer
+from ..engine.errors import InvokeError
+from ..engine.openruns import current_run
+from ..engine.points import Arguments
 from ..engine.renaming import RenameKey
+from ..engine.save import with_save
+from ..engine.sharedrun import SharedRun
 from ..engine.trace import refuse_unready, take_options
 from .decoders import is_encoder_decoder
-from .generation import Generator, generation_batch, plain_generate
+from .generation import GenerationOfBlocks, Generator, generation_batch, plain_generate
+from .joining import join
 from .loading import build_empty, default_automodel, load_config, load_tokenizer, load_weights
 from .origin import loading_line, remember_origin
 from .outputs import index_logits_by_position
@@ -134,7 +140,7 @@ class LanguageModel(NNsight):
 
         Args:
             inputs: str, list of str (one batch, padded on the left), token ids as int, list or tensor, or a mapping
-                of the forward's keywords.
+                of the forward's keywords. Without any, prompts are given to `tracer.invoke(...)` blocks.
             keywords: keywords of the forward; one that it does not take is refused by the model itself.
 
                 The trace's own options `validate` and `scan` are those of `NNsight.trace`.
@@ -145,9 +151,19 @@ class LanguageModel(NNsight):
             NotImplementedError: `remote` was asked for.
         """
         options = take_options(self._module, keywords)
+        if inputs is None and not keywords:
+            return self._tracer_of_blocks(options, lambda: _refuse_nothing(None, {}, "trace"))
+        args, kwargs = self._invoked(inputs, **keywords)
+        return self._tracer(options, args, kwargs)
+
+    def _invoked(self, inputs: Any = None, **keywords: Any) -> Arguments:
         _refuse_nothing(inputs, keywords, "trace")
         self.dispatch()
-        return self._tracer(options, (), prepare(self._module, self.tokenizer, inputs, keywords))
+        return (), prepare(self._module, self.tokenizer, inputs, keywords)
+
+    def _join(self, inputs: list[Arguments]) -> tuple[Arguments, list[int]]:
+        joined, counts = join(self._module, self.tokenizer, [keywords for _, keywords in inputs])
+        return ((), joined), counts
 
     def scan(self, inputs: Any = None, **keywords: Any) -> Tracer:
         """A trace of a prompt on fake tensors: shapes at every site, no computation; the weights are not loaded for it.
@@ -165,7 +181,7 @@ class LanguageModel(NNsight):
         self.dispatch()
         return super()._sibling()
 
-    def generate(self, inputs: Any = None, *, progress: bool = False, validate: bool = False, **options: Any) -> Tracer:
+    def generate(self, inputs: Any = None, *, progress: bool = False, validate: bool = False, **options: Any) -> Any:
         """A context in which the model generates from a prompt while the block reads and edits its steps' sites.
 
         Step i is the model's i-th forward; `for step in tracer.iter[:]` goes through them. Outside such loops, sites
@@ -178,11 +194,17 @@ class LanguageModel(NNsight):
             validate: check assignments against what they replace, as in `trace`.
             options: arguments of transformers' `generate`: max_new_tokens, do_sample, eos_token_id, ...
 
+        Without a prompt, `tracer.invoke(...)` blocks give some: those inside this context, or those that stand before
+        the call in an open trace without an input, `with model.trace() as tracer:`. The call then runs them, as the
+        steps of one generation, and returns the ids.
+
         Returns:
-            The trace: `tracer.result` is what `generate` returned, token ids `[batch, position]`.
+            The trace: `tracer.result` is what `generate` returned, token ids `[batch, position]`. Where it runs the
+            blocks of an open trace, those ids themselves.
 
         Raises:
             PromptError: as `trace`, and for a model that cannot generate.
+            InvokeError: several blocks together with beams or several sequences for each prompt.
             NotImplementedError: `remote` or `scan` was asked for.
         """
         refuse_unready(options, "generate")
@@ -192,7 +214,8 @@ class LanguageModel(NNsight):
                 "for the shapes of one forward."
             )
         tensors = {key: options.pop(key) for key in tuple(options) if isinstance(options[key], Tensor)}
-        _refuse_nothing(inputs, tensors, "generate")
+        if inputs is None and not tensors:
+            return self._generate_blocks(options, progress, validate)
         self.dispatch()
         batch = generation_batch(self, inputs, tensors)
         return Tracer(
@@ -200,6 +223,25 @@ class LanguageModel(NNsight):
             self._instruments,
             lambda: plain_generate(self, batch, progress=progress, **options),
             validate,
+            stepwise=True,
+        )
+
+    def _generate_blocks(self, options: dict[str, Any], progress: bool, validate: bool) -> Any:
+        joining = GenerationOfBlocks(self, progress, options)
+        run = current_run(self)
+        if isinstance(run, SharedRun) and run.awaits_model:
+            return with_save(run.run_by(joining))
+        if isinstance(run, SharedRun) and run.one_by_one:
+            raise InvokeError(
+                "The source of this trace's blocks cannot be found, so each has run alone already, as one forward: "
+                f"open {self.path}.generate(...) for each prompt."
+            )
+        return Tracer(
+            self,
+            self._instruments,
+            lambda: _refuse_nothing(None, {}, "generate"),
+            validate,
+            joining=joining,
             stepwise=True,
         )
 

@@ -51,10 +51,10 @@ def prepare(
         )
     if not isinstance(inputs, Mapping) and "input_ids" in made:
         _check_vocabulary(module, made["input_ids"])
-    accepts = _accepted(module)
+    parameters = accepted(module)
     ids = made.get("input_ids")
     if isinstance(ids, torch.Tensor) and not isinstance(inputs, Mapping):
-        if not _accepts(accepts, "attention_mask"):
+        if not accepts(parameters, "attention_mask"):
             made.pop("attention_mask", None)
         elif "attention_mask" not in made and "attention_mask" not in keywords:
             made["attention_mask"] = torch.ones_like(ids)
@@ -62,7 +62,7 @@ def prepare(
     mask = made.get("attention_mask")
     # A mask or mapping of the user's own comes with positions of the user's own, or with none.
     ours = not isinstance(inputs, Mapping) and "attention_mask" not in keywords and "position_ids" not in keywords
-    if ours and isinstance(mask, torch.Tensor) and not bool(mask.all()) and accepts and "position_ids" in accepts:
+    if ours and isinstance(mask, torch.Tensor) and not bool(mask.all()) and parameters and "position_ids" in parameters:
         made["position_ids"] = (mask.long().cumsum(-1) - 1).clamp(min=0)
     if decoder:
         made.update(decoder_start(module, made))
@@ -153,14 +153,14 @@ def _check_vocabulary(module: nn.Module, ids: torch.Tensor) -> None:
             )
 
 
-def _accepted(module: nn.Module) -> Mapping[str, inspect.Parameter] | None:
+def accepted(module: nn.Module) -> Mapping[str, inspect.Parameter] | None:
     try:
         return inspect.signature(module.forward).parameters
     except (TypeError, ValueError):
         return None
 
 
-def _accepts(parameters: Mapping[str, inspect.Parameter] | None, name: str) -> bool:
+def accepts(parameters: Mapping[str, inspect.Parameter] | None, name: str) -> bool:
     if parameters is None:
         return True
     return name in parameters or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())

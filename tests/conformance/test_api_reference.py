@@ -1,7 +1,7 @@
 """The code blocks of the document "nnsight API Reference", as written but for import and model names.
 
 What each must give comes from the plain model with torch hooks, or from plain transformers. Blocks whose calls are not
-there yet (invokes, generation, sessions, remote) are left out. In transformers 5 a block of GPT-2 returns its hidden states alone, `[batch, position, d_model]`,
+there yet (generation, sessions, remote) are left out. In transformers 5 a block of GPT-2 returns its hidden states alone, `[batch, position, d_model]`,
 so `output[0]` is the first row of the batch.
 """
 
@@ -252,6 +252,42 @@ def test_llama_structure(llama: LanguageModel) -> None:
     assert torch.equal(mlp_out, read["mlp"])
     assert torch.equal(layer_out, read["layer"][0])
     assert torch.equal(logits.logits, output.logits)
+
+
+# Multiple prompts. What the padding of a shorter prompt gives is left out of the comparison.
+
+
+def test_basic_usage_of_invokes(model: LanguageModel) -> None:
+    with model.trace() as tracer:
+        with tracer.invoke("First prompt"):
+            hidden1 = model.transformer.h[5].output[0].save()
+
+        with tracer.invoke("Second prompt"):
+            hidden2 = model.transformer.h[5].output[0].save()
+
+    for hidden, prompt in ((hidden1, "First prompt"), (hidden2, "Second prompt")):
+        expected = layer_5(model, prompt)[0]
+        assert torch.allclose(hidden[-len(expected) :], expected, atol=1e-4)
+
+
+def test_cross_prompt_intervention(model: LanguageModel) -> None:
+    with model.trace() as tracer:
+        # Get activations from first prompt
+        with tracer.invoke("The cat sat on the"):
+            cat_hidden = model.transformer.h[6].output[0].save()
+
+        # Inject into second prompt
+        with tracer.invoke("The dog ran through the"):
+            model.transformer.h[6].output[0][:] = cat_hidden
+            output = model.output.save()
+
+    plain_output, read = plain(model, "The cat sat on the", {"hidden": "transformer.h.6"})
+    assert torch.allclose(cat_hidden, read["hidden"][0], atol=1e-4)
+    _, dog = plain(model, "The dog ran through the", {"hidden": "transformer.h.6"})
+    patched, _ = plain(model, "The dog ran through the", edits={"transformer.h.6": lambda _: read["hidden"]})
+    assert not torch.allclose(dog["hidden"], read["hidden"], atol=1e-2)
+    assert type(output) is type(plain_output)
+    assert torch.allclose(output.logits, patched.logits, atol=1e-3)
 
 
 def test_finding_module_names(model: LanguageModel, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,12 +65,6 @@ def test_a_tracer_takes_no_attributes(model):
         tracer.results = 1
 
 
-@pytest.mark.parametrize("name", ["invoke", "barrier"])
-def test_what_nnsight_has_and_this_version_has_not_says_what_to_do(model, name):
-    with model.trace(X) as tracer, pytest.raises(nl.UnknownNameError, match=f"tracer.{name} is not in this version"):
-        getattr(tracer, name)
-
-
 def test_an_unknown_module_is_answered_with_the_modules_there_are(model):
     with pytest.raises(nl.UnknownNameError, match=r"Its modules: first, second\."):
         model.transformer

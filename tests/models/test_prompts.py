@@ -175,8 +175,10 @@ def test_what_is_no_prompt_is_refused_with_the_reason(model, prompt, message):
 
 
 def test_no_prompt_at_all_is_refused(model):
-    with pytest.raises(PromptError, match="nothing to run"):
-        model.trace()
+    with pytest.raises(PromptError, match="nothing to run"), model.trace():
+        pass
+    with pytest.raises(PromptError, match="nothing to run"), model.trace() as tracer:
+        tracer.invoke({})
 
 
 def test_an_id_beyond_the_vocabulary_is_refused_with_its_number(model):
