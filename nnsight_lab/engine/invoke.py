@@ -14,23 +14,25 @@ from types import FrameType, TracebackType
 from .bodies import Input
 from .errors import InvokeError, TraceStateError
 from .lifting import Skip, find_block
+from .points import Arguments
 from .run import Run, StopTrace
 from .sharedrun import SharedRun
 
 
 class Invoker:
-    """The handle of one block. Made by `tracer.invoke`; used once.
-
-    Attributes:
-        inputs: what the model runs on for this block; None for all rows.
-    """
+    """The handle of one block. Made by `tracer.invoke`; used once."""
 
     def __init__(self, run: SharedRun, inputs: Input | None) -> None:
-        self.inputs = inputs
+        self._input = inputs
         self._run: SharedRun | None = run
         self._skip: Skip | None = None
         self._own: Run | None = None
         self._shared: SharedRun | None = None
+
+    @property
+    def inputs(self) -> Arguments | None:
+        """What the model's forward takes for this block, as (args, kwargs); None for all rows."""
+        return None if self._input is None else self._input.arguments
 
     def __enter__(self) -> Invoker:
         run, self._run = self._run, None
@@ -42,7 +44,7 @@ class Invoker:
         looked_through = frame.f_globals.get("__name__") == "contextlib"
         block = None if looked_through else find_block(frame)
         if block is not None:
-            run.add(block, frame, self.inputs, self)
+            run.add(block, frame, self._input, self)
             self._skip = Skip(frame)
         else:
             while frame.f_back is not None and frame.f_globals.get("__name__") == "contextlib":
@@ -52,7 +54,7 @@ class Invoker:
 
     def _run_alone(self, run: SharedRun, frame: FrameType) -> None:
         where = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
-        if self.inputs is None:
+        if self._input is None:
             raise InvokeError(
                 f"{where}: the source of this block cannot be found, so its prompts run one at a time and there is no "
                 "batch for `tracer.invoke()` to see. Define the code in a file or a notebook cell."
@@ -65,11 +67,12 @@ class Invoker:
                 stacklevel=4,
             )
         assert run.joining is not None
-        own = self._own = Run(run.owner, run.instruments, run.joining.together([self.inputs.arguments])[0])
+        own = self._own = Run(run.owner, run.instruments, run.joining.together([self._input.arguments])[0])
         own.validate = run.validate
         own.stepwise = run.stepwise
         try:
             own.open(frame)
+            run.alone = own
         except BaseException:
             own.close()
             raise
@@ -84,6 +87,8 @@ class Invoker:
         own, self._own = self._own, None
         if own is None:
             return False
+        assert shared is not None
+        shared.alone = None
         try:
             if error is None:
                 own.finish()

@@ -364,6 +364,10 @@ class Run:
             point.wait_enter = -1
         return self.at is point
 
+    def innermost(self) -> Run:
+        """The run that sites of the block's present line are of: this one."""
+        return self
+
     def outcome(self) -> Any:
         """What the model returned."""
         return self.result

@@ -52,6 +52,7 @@ class SharedRun(Run):
         self.bodies: list[Body] = []
         self.turn: Body | None = None
         self.one_by_one = False
+        self.alone: Run | None = None  # that of a block which runs one by one, while it is open
         self._frames: list[FrameNames] = []
         self._handed: list[Handed] = []
         self._replaced = False
@@ -66,6 +67,9 @@ class SharedRun(Run):
                 "The model of this trace runs already, so no prompt can be added. Write all invoke blocks before "
                 "anything that reads a site or the result."
             )
+
+    def innermost(self) -> Run:
+        return self if self.alone is None else self.alone
 
     @property
     def awaits_model(self) -> bool:

@@ -229,7 +229,7 @@ class Tracer:
     def _steps(self, name: str) -> Steps:
         if self._state != "open":
             raise TraceStateError(f"tracer.{name} works inside its own `with` block only.")
-        return self._run.in_steps()
+        return self._run.innermost().in_steps()
 
     @property
     def result(self) -> Any:
@@ -238,7 +238,7 @@ class Tracer:
         Raises:
             TraceStateError: the trace was not entered, or it was stopped before the model returned.
         """
-        run = self._run
+        run = self._run.innermost()
         if self._state == "new":
             raise TraceStateError("tracer.result is there once the `with` block has been entered.")
         if not run.finished:

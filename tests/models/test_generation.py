@@ -366,8 +366,8 @@ def test_stopping_in_a_step_takes_the_model_down(model):
 
 
 def test_a_generation_needs_a_prompt_and_a_model_that_generates(model):
-    with pytest.raises(PromptError, match=r"model\.generate"):
-        model.generate(max_new_tokens=3)
+    with pytest.raises(PromptError, match=r"model\.generate"), model.generate(max_new_tokens=3):
+        pass
     with pytest.raises(NotImplementedError, match="generate\\(remote"):
         model.generate(PROMPT, remote=True)
     with pytest.raises(PromptError, match="no method 'generate'"):
