@@ -63,7 +63,7 @@ class _StandIn(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         raise CompatAttributeError(
-            f'{self.__name__}.{name} is not in nnsight-lab; README, "Coming from nnsight", says what is.'
+            f"{self.__name__}.{name} is not in nnsight-lab; docs/migrating-from-nnsight.md says what is."
         )
 
 

@@ -107,7 +107,7 @@ def test_a_name_that_is_not_there_points_to_the_list() -> None:
         """
     )
     assert out == (
-        'nnsight.DiffusionModel is not in nnsight-lab; README, "Coming from nnsight", says what is.\nFalse\n'
+        "nnsight.DiffusionModel is not in nnsight-lab; docs/migrating-from-nnsight.md says what is.\nFalse\n"
     )
 
 

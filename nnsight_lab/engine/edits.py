@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import diagnosis
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from .envoy import Envoy
     from .run import Run
 
-Edit = Callable[[Any], Any]
+EditFunction = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A function of the model, and the wrapper whose `edit` it was given to.
+
+    The function may address sites by either: by the model that it is given, or by that wrapper.
+    """
+
+    function: EditFunction
+    made_on: Envoy
 
 
 class EditBody:
@@ -41,7 +53,8 @@ class EditBody:
 
     def __init__(self, run: Run, model: Envoy, edit: Edit) -> None:
         self._run = run
-        self._edit = lambda: edit(model)
+        self._edit = lambda: edit.function(model)
+        self._made_on = edit.made_on
         self._context = contextvars.copy_context()  # in which the run is the open one
         self.again = False
         self.left: list[Callable[[], None]] = []
@@ -49,6 +62,10 @@ class EditBody:
 
     def _coroutine(self) -> Coroutine:
         return self._context.run(Coroutine, self, self._edit)
+
+    def speaks_of(self, owner: object) -> bool:
+        """Whether the edit addresses its run's sites by `owner` too."""
+        return owner is self._made_on and self._made_on._module is self._run.owner._module
 
     def start(self) -> None:
         """Run to the first site that the edit waits for. Raises what the edit raises."""

@@ -3,8 +3,8 @@
 `backward` called by a trace's body runs at once, as ever. Around it the tensors that the body has read from sites are
 watched by hooks of that one pass, and get their gradient as `.grad`, as if they retained it; and the call returns a
 context, so that `with loss.backward():` is accepted. `retain_grad` notes what it was called on, because a view of a
-site's value (`block.output[0]`) looks as if it could have a gradient and lies beside the model's path: the pass warns
-of one that stayed without.
+site's value (`block.output[0]`) looks as if it could have a gradient and lies beside the model's path: torch gives it
+none, so the pass gives it its part of that value's, or warns where it cannot tell which part that is.
 
 Both are set when the engine is imported and cost one look at a context variable outside traces, where they are torch's
 own. A run refers to what was read weakly, keeps no graph alive, and forgets everything when it closes.
@@ -45,12 +45,13 @@ class _Given(NamedTuple):
 class Gradients:
     """What one run knows about gradients: the tensors read, those asked to retain theirs, those that were given one."""
 
-    __slots__ = ("_given", "_read", "_retained")
+    __slots__ = ("_filled", "_given", "_read", "_retained")
 
     def __init__(self) -> None:
         self._read: dict[int, _Read] = {}
         self._retained: dict[int, ref[Tensor]] = {}
         self._given: list[_Given] = []
+        self._filled: dict[int, Tensor] = {}  # what views beside the model's path were given in earlier passes
 
     def note(self, value: Any, address: str, attribute: str) -> None:
         """Take notice of what a read returned: a tensor, or a container of some."""
@@ -75,6 +76,9 @@ class Gradients:
             if tensor is not None and (not tensor.retains_grad or tensor.grad is given.gradient()):
                 tensor.grad = None
         self._given = []
+        for view in self._asked_views():
+            if id(view) in self._filled:  # so that what torch gives in this pass can be told apart
+                view.grad = None
         reads = [
             (tensor, f"{site}.{attribute}")
             for entry, site, attribute in self._read.values()
@@ -100,20 +104,39 @@ class Gradients:
                 self._given.append(given)
         return found
 
-    def views_left_out(self, watch: _Watch) -> Iterator[tuple[Tensor, str]]:
-        """Tensors that should retain a gradient and got none, being views of a value that did get one."""
+    def fill_views(self, watch: _Watch) -> Iterator[tuple[Tensor, str]]:
+        """Give views that were told to retain their gradient their part of that of the value they are a view of.
+
+        Yields those for which that part is not known, with the value's address. Those that have a gradient of torch's
+        own, because the loss depends on the view itself, keep it.
+        """
+        for view in self._asked_views():
+            earlier = self._filled.pop(id(view), None)
+            now = view.grad
+            if now is None:
+                source = next((entry for entry in watch.tensors if _made_from(view, entry[0])), None)
+                if source is not None and watch.reached(source[0]):
+                    now = _part(view, source[0], watch.gradient(source[0]))
+                elif any(_origin(tensor) is view._base and watch.reached(tensor) for tensor, _ in watch.tensors):
+                    source = next(entry for entry in watch.tensors if _origin(entry[0]) is view._base)
+                if now is not None:
+                    self._filled[id(view)] = now if earlier is None else earlier + now
+                    view.grad = self._filled[id(view)]
+                    continue
+                if source is not None and watch.reached(source[0]):
+                    yield view, source[1]
+            if earlier is not None:
+                self._filled[id(view)] = view.grad = earlier if now is None else earlier + now
+
+    def _asked_views(self) -> list[Tensor]:
         asked = [tensor for entry in self._retained.values() if (tensor := entry()) is not None]
-        for view in asked:
-            if view._is_view() and view.grad is None:
-                for tensor, address in watch.tensors:
-                    if _origin(tensor) is view._base and watch.reached(tensor):
-                        yield view, address
-                        break
+        return [tensor for tensor in asked if tensor._is_view()]
 
     def clear(self) -> None:
         self._read.clear()
         self._retained.clear()
         self._given.clear()
+        self._filled.clear()
 
 
 class _Watch:
@@ -121,25 +144,23 @@ class _Watch:
 
     def __init__(self, tensors: list[tuple[Tensor, str]]) -> None:
         self.tensors = tensors
-        self._gradients: dict[int, Tensor | None] = {}
+        self._gradients: dict[int, Tensor] = {}
         self._handles: list[Any] = []
         try:
             for tensor, _ in tensors:
-                self._handles.append(
-                    tensor.register_hook(functools.partial(self._see, id(tensor), tensor.retains_grad))
-                )
+                self._handles.append(tensor.register_hook(functools.partial(self._see, id(tensor))))
         except BaseException:
             self.remove()
             raise
 
-    def _see(self, key: int, retains: bool, gradient: Tensor) -> None:
+    def _see(self, key: int, gradient: Tensor) -> None:
         # A copy, as `retain_grad` makes it: the engine may give one tensor to several places.
-        self._gradients[key] = None if retains else gradient.clone()
+        self._gradients[key] = gradient.clone()
 
     def reached(self, tensor: Tensor) -> bool:
         return id(tensor) in self._gradients
 
-    def gradient(self, tensor: Tensor) -> Tensor | None:
+    def gradient(self, tensor: Tensor) -> Tensor:
         return self._gradients[id(tensor)]
 
     def remove(self) -> None:
@@ -201,6 +222,33 @@ def _origin(tensor: Tensor) -> Tensor:
     return tensor if base is None else base
 
 
+def _made_from(view: Tensor, tensor: Tensor) -> bool:
+    """Whether `view` was made from `tensor` by operations that give views."""
+    if _origin(tensor) is not view._base:
+        return False
+    node = view.grad_fn
+    while node is not None and node is not tensor.grad_fn:
+        node = node.next_functions[0][0] if len(node.next_functions) == 1 else None
+    return node is not None
+
+
+def _part(view: Tensor, whole: Tensor, gradient: Tensor) -> Tensor | None:
+    """The part of `whole`'s gradient that lies where `view` shows `whole`; None where memory does not tell."""
+    first = view.storage_offset() - whole.storage_offset()
+    reach = sum((size - 1) * stride for size, stride in zip(view.shape, view.stride(), strict=True))
+    dense = sorted(zip(whole.stride(), whole.shape, strict=True))
+    expected = 1
+    for stride, size in dense:
+        if size > 1:
+            if stride != expected:
+                return None
+            expected *= size
+    if view.dtype != whole.dtype or not view.numel() or first < 0 or first + reach >= whole.numel():
+        return None
+    laid = torch.empty_strided(whole.shape, whole.stride(), dtype=gradient.dtype, device=gradient.device)
+    return laid.copy_(gradient).as_strided(view.shape, view.stride(), first).clone()
+
+
 def _called_by_a_body() -> bool:
     """Whether the calling code is a trace's, and not that of the traced model."""
     run = getattr(getcurrent(), "nnsight_run", None)
@@ -223,9 +271,9 @@ def _backward(self: Tensor, *args: Any, **keywords: Any) -> Any:
     given: list[_Given] = []
     for gradients, watch in watches:
         given += gradients.end(watch)
-        for view, address in gradients.views_left_out(watch):
+        for view, address in gradients.fill_views(watch):
             warnings.warn(
-                f"A tensor {list(view.shape)} was told to retain its gradient and got none: it is a view made from "
+                f"A tensor {list(view.shape)} was told to retain its gradient and got none: it shares the memory of "
                 f"{address}, and the model goes on with that value itself. Call retain_grad() on {address} "
                 "and index its .grad instead.",
                 stacklevel=2,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import itertools
 import linecache
 import sys
 import threading
@@ -39,6 +40,7 @@ class Block:
         loads, binds: the names it reads and binds.
         escaping: names that functions defined in it read.
         line: where the statement stands.
+        target: where what its `as` binds stands: first and last line, first and last column.
     """
 
     code: CodeType
@@ -46,6 +48,7 @@ class Block:
     binds: frozenset[str]
     escaping: frozenset[str]
     line: int
+    target: tuple[int | None, ...] | None
 
 
 _blocks: dict[tuple[int, int], tuple[weakref.ref[CodeType], Block | None]] = {}
@@ -141,13 +144,14 @@ def _compile(node: ast.With, item: int, original: CodeType) -> Block:
         word = type(leaving).__name__.lower()
         line = getattr(leaving, "lineno", node.lineno)
         raise InvokeError(
-            f"{original.co_filename}, line {line}: `{word}` cannot leave an invoke block, because all blocks run "
-            "together when the trace ends. Assign what you need to a name and use it after the trace."
+            f"{original.co_filename}, line {line}: `{word}` cannot leave this block, because it is taken out of its "
+            "place and runs later. Assign what you need to a name and use it afterwards."
         )
     body: list[ast.stmt] = list(node.body)
     if item + 1 < len(node.items):
         body = [ast.copy_location(ast.With(items=node.items[item + 1 :], body=body), node)]
     target = node.items[item].optional_vars
+    place = None if target is None else _place(target)
     if target is not None:
         taken = ast.Attribute(value=ast.Name(id=NAMES, ctx=ast.Load()), attr=_INVOKER, ctx=ast.Load())
         body.insert(0, ast.copy_location(ast.Assign(targets=[target], value=taken), target))
@@ -171,7 +175,7 @@ def _compile(node: ast.With, item: int, original: CodeType) -> Block:
     for name in ([class_name] if class_name else []) + [_LIFTED]:
         code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
     code = code.replace(co_name=original.co_name, co_qualname=original.co_qualname)
-    return Block(code, frozenset(walker.loads), frozenset(walker.binds), frozenset(walker.escaping), node.lineno)
+    return Block(code, frozenset(walker.loads), frozenset(walker.binds), frozenset(walker.escaping), node.lineno, place)
 
 
 def _is_part_of(block: CodeType, original: CodeType) -> bool:
@@ -198,11 +202,17 @@ class SkipBlock(BaseException):
 
 
 class Skip:
-    """Makes a frame pass over the body of the `with` statement that it is entering."""
+    """Makes a frame pass over the body of the `with` statement that it is entering.
 
-    __slots__ = ("_frame", "_global", "_lines", "_local", "_opcodes", "error")
+    Args:
+        frame: the frame.
+        binding: where the target of the statement's `as` stands, when it is to be bound all the same.
+    """
 
-    def __init__(self, frame: FrameType) -> None:
+    __slots__ = ("_binding", "_frame", "_global", "_lines", "_local", "_opcodes", "error")
+
+    def __init__(self, frame: FrameType, binding: tuple[int | None, ...] | None = None) -> None:
+        self._binding = binding
         self._frame: FrameType | None = frame
         self._global = sys.gettrace()
         self._local: Callable[..., Any] | None = frame.f_trace
@@ -213,9 +223,19 @@ class Skip:
         sys.settrace(_ignore)
 
     def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "opcode":
+        if event == "opcode" and not self._binds(frame):
             raise self.error  # which also ends the tracing of frame and thread, until `swallow`
         return self._step
+
+    def _binds(self, frame: FrameType) -> bool:
+        """Whether the next instruction is part of binding the target."""
+        if self._binding is None:
+            return False
+        places = frame.f_code.co_positions()
+        line, end_line, column, end_column = next(itertools.islice(places, frame.f_lasti // 2, None))
+        first, last, left, right = self._binding
+        start, end = (line or 0, column or 0), (end_line or 0, end_column or 0)
+        return (first or 0, left or 0) <= start and end <= (last or 0, right or 0)
 
     def swallow(self, error: BaseException | None) -> bool:
         """Put back what traced the frame and the thread before; whether `error` is the one that skipped the block."""

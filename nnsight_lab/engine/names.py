@@ -10,6 +10,7 @@ the frame. What a block binds is written to the frame at once; when all have end
 from __future__ import annotations
 
 import builtins
+import copy
 import ctypes
 import inspect
 import sys
@@ -190,3 +191,74 @@ class Names:
             self._before = {}
             self._earlier = []
             self.invoker = None
+
+
+class KeptNames:
+    """What the names of a block mean that runs once and again, later: what they meant where it stands.
+
+    What the block binds is its own, and gone when it has run.
+
+    Args:
+        block: the block.
+        frame: the frame that it was lifted from; not kept.
+        target: what the `with` statement's `as` binds.
+    """
+
+    __slots__ = ("_globals", "_kept", "_own", "_self", "invoker")
+
+    def __init__(self, block: Block, frame: FrameType, target: Any) -> None:
+        held = frame.f_locals if frame.f_locals is not frame.f_globals else {}
+        code = frame.f_code
+        names = FrameNames(frame)
+        found = {name: names.get(name) for name in block.loads} | dict(held)
+        self._kept = {name: value for name, value in found.items() if value is not _MISSING}
+        self._self = code.co_varnames[0] if code.co_argcount else ""
+        self._globals = frame.f_globals
+        self._own: dict[str, Any] = {}
+        self.invoker = target
+
+    def begun(self) -> KeptNames:
+        """The names for one more run of the block."""
+        made = copy.copy(self)
+        made._own = {}
+        return made
+
+    def __getitem__(self, name: str) -> Any:
+        for space in (self._own, self._kept, self._globals):
+            if name in space:
+                value = space[name]
+                if value is _MISSING:
+                    break
+                return value
+        else:
+            if hasattr(builtins, name):
+                return getattr(builtins, name)
+        raise NameError(f"name {name!r} is not defined", name=name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._own[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        self[name] = _MISSING
+
+    def bind(self, name: str, value: Any) -> Any:
+        """`(name := value)`."""
+        self[name] = value
+        return value
+
+    def forget(self, name: str) -> None:
+        """Unbind a name that may be unbound already."""
+        self[name] = _MISSING
+
+    def reader(self, callee: Any) -> Any:
+        """`locals`, `eval` and the like, looking at what is kept."""
+        if callee is locals:
+            return lambda: {**self._kept, **self._own}
+        if callee in (eval, exec):
+            return lambda text, *spaces: callee(text, *(spaces or (self._globals, {**self._kept, **self._own})))
+        return callee
+
+    def parent(self) -> Any:
+        """`super()` without arguments."""
+        return super(self["__class__"], self[self._self])

@@ -38,8 +38,8 @@ def current_run(owner: object) -> Run | None:
     runs = _open.get()
     if len(runs) == 1:
         run = runs[0]
-        return run if run.owner is owner and not run.closed else None
-    found = [run for run in runs if run.owner is owner and not run.closed]
+        return run if _is_of(run, owner) else None
+    found = [run for run in runs if _is_of(run, owner)]
     if len(found) < 2:
         return found[0] if found else None
     frame: FrameType | None = sys._getframe(1)
@@ -49,6 +49,12 @@ def current_run(owner: object) -> Run | None:
                 return run
         frame = frame.f_back
     return found[-1]
+
+
+def _is_of(run: Run, owner: object) -> bool:
+    if run.closed:
+        return False
+    return run.owner is owner or (run.editing is not None and run.editing.speaks_of(owner))
 
 
 def open_runs() -> list[Run]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self, overload
 
 from torch import nn
 
 from .batch import concatenate
-from .edits import Edit
+from .editblock import EditBlock
+from .edits import Edit, EditFunction
 from .envoy import Envoy
 from .errors import UnknownNameError
 from .instruments import Instruments
@@ -117,17 +117,20 @@ class NNsight(Envoy):
         return Session(self)
 
     @overload
-    def edit(self, function: None = None, *, inplace: bool = False) -> Callable[[Edit], Self]: ...
+    def edit(self, function: None = None, *, inplace: bool = False) -> EditBlock[Self]: ...
     @overload
-    def edit(self, function: Edit, *, inplace: bool = False) -> Self: ...
-    def edit(self, function: Edit | None = None, *, inplace: bool = False) -> Any:
+    def edit(self, function: EditFunction, *, inplace: bool = False) -> Self: ...
+    def edit(self, function: EditFunction | None = None, *, inplace: bool = False) -> Any:
         """Let a function take part in every trace, before the block's own reads: `edited = model.edit(function)`.
 
         The function is given the model and does what a block does: reads sites, in the forward's order, changes and
         assigns them, skips. It is called at the beginning of each trace (scan, generation), and again for each further
         call of the model in it, and has its turns when the forward reaches what it asks for. Several edits take part in
-        the order in which they were made. Can be written as a decorator: `@model.edit()`, whose name is then the edited
-        model.
+        the order in which they were made.
+
+        Two more ways to write it: as a decorator, `@model.edit()`, whose name is then the edited model; and as a block,
+        `with model.edit() as (tracer, edited):`, whose statements do not run there but in every trace of `edited`, with
+        the values that their names had there.
 
         Args:
             function: takes the model; what it returns is not used.
@@ -138,11 +141,11 @@ class NNsight(Envoy):
             The edited model, or without a function what takes one.
         """
         if function is None:
-            return functools.partial(self.edit, inplace=inplace)
+            return EditBlock(lambda function: self.edit(function, inplace=inplace))
         if not callable(function):
             raise TypeError(f"model.edit takes a function of the model, not {function!r:.80}.")
         edited = self if inplace else self._sibling()
-        edited.__dict__["_edits"] = (*self.__dict__["_edits"], function)
+        edited.__dict__["_edits"] = (*self.__dict__["_edits"], Edit(function, self))
         return edited
 
     def clear_edits(self) -> None:

@@ -1,7 +1,7 @@
 """The code blocks of the document "nnsight API Reference", as written but for import and model names.
 
-What each must give comes from the plain model with torch hooks, or from plain transformers. Blocks whose calls are not
-there yet (generation, sessions, remote) are left out. In transformers 5 a block of GPT-2 returns its hidden states alone, `[batch, position, d_model]`,
+What each must give comes from the plain model with torch hooks, or from plain transformers. Blocks that need a remote
+service are left out; of the sessions' block what remains runs here. In transformers 5 a block of GPT-2 returns its hidden states alone, `[batch, position, d_model]`,
 so `output[0]` is the first row of the batch.
 """
 
@@ -299,6 +299,78 @@ def test_finding_module_names(model: LanguageModel, capsys: pytest.CaptureFixtur
 
 
 # Utilities
+
+
+def test_basic_generation(model: LanguageModel, capsys: pytest.CaptureFixture[str]) -> None:
+    with model.trace() as tracer:
+        with tracer.invoke("Once upon a time"):
+            # Intervention during generation
+            model.transformer.h[5].output[0][:] *= 1.2
+
+        output = model.generate(max_new_tokens=50)
+
+    print(model.tokenizer.decode(output[0]))
+
+    calls = []
+
+    def in_the_first_forward(module: nn.Module, args: Any, value: Tensor) -> Tensor | None:
+        calls.append(len(calls))
+        return value * 1.2 if calls == [0] else None
+
+    handle = model._model.transformer.h[5].register_forward_hook(in_the_first_forward)
+    try:
+        encoded = model.tokenizer("Once upon a time", return_tensors="pt")
+        expected = model._model.generate(**encoded, max_new_tokens=50)
+    finally:
+        handle.remove()
+    assert torch.equal(output, expected)
+    assert output.shape[1] > encoded.input_ids.shape[1]
+    assert capsys.readouterr().out == model.tokenizer.decode(expected[0]) + "\n"
+
+
+def test_gradients(model: LanguageModel) -> None:
+    with model.trace("The quick brown fox") as tracer:
+        hidden = model.transformer.h[5].output[0].save()
+        hidden.retain_grad()
+
+        logits = model.output
+        target_token = model.tokenizer.encode(" jumps")[0]
+        loss = -logits[0, -1, target_token]
+        loss.backward()
+
+    # Access gradient
+    grad = hidden.grad
+
+    kept: list[Tensor] = []
+
+    def keep(module: nn.Module, args: Any, value: Tensor) -> None:
+        value.retain_grad()
+        kept.append(value)
+
+    handle = model._model.transformer.h[5].register_forward_hook(keep)
+    try:
+        plain_logits = model._model(**model.tokenizer("The quick brown fox", return_tensors="pt")).logits
+    finally:
+        handle.remove()
+    (-plain_logits[0, -1, target_token]).backward()
+    assert kept[0].grad is not None
+    assert torch.equal(grad, kept[0].grad[0])
+    assert torch.equal(tracer.result.logits, plain_logits)
+
+
+def test_sessions(llama: LanguageModel) -> None:
+    model = llama
+    with model.session() as session:
+        with model.trace("First prompt"):
+            h1 = model.model.layers[20].output[0].save()
+
+        with model.trace("Second prompt"):
+            h2 = model.model.layers[20].output[0].save()
+
+    del session
+    for hidden, prompt in ((h1, "First prompt"), (h2, "Second prompt")):
+        _, read = plain(model, prompt, {"hidden": "model.layers.20"})
+        assert torch.equal(hidden, read["hidden"][0])
 
 
 def test_early_stopping(model: LanguageModel) -> None:

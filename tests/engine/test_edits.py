@@ -337,3 +337,97 @@ def test_two_hundred_edited_traces_without_the_garbage_collector_leave_nothing(m
     finally:
         gc.enable()
     assert after == before
+
+
+# As a block
+
+
+def test_a_block_is_an_edit_of_every_trace(model):
+    with model.edit() as (tracer, edited):
+        model.h[0].output[:] = 0
+    for seed in range(2):
+        with torch.no_grad(), edited.trace(sample(seed)):
+            logits = edited.head.output
+        with torch.no_grad(), zeroed(model._model):
+            assert same(logits, model._model(sample(seed)))
+        with torch.no_grad(), model.trace(sample(seed)):
+            assert same(model.head.output, model._model(sample(seed)))
+    with pytest.raises(AttributeError, match=r"as \(tracer, edited\)"):
+        tracer.trace
+
+
+def test_a_block_in_place_and_on_one_line_until_it_is_cleared(model):
+    with torch.no_grad():
+        with model.edit(inplace=True): model.h[0].output[:] = 0  # fmt: skip  # noqa: E701
+        with model.trace(sample()):
+            logits = model.head.output
+        with zeroed(model._model):
+            assert same(logits, model._model(sample()))
+        model.clear_edits()
+        with model.trace(sample()):
+            assert same(model.head.output, model._model(sample()))
+
+
+def test_names_of_a_block_keep_what_they_meant_where_it_stands(model):
+    seen = []
+
+    def scaled(factors):
+        made = []
+        for index, factor in enumerate(factors):
+            with model.edit() as (_, edited):
+                block = model.h[index]
+                block.output = sum(block.output * part for part in [factor, factor])
+                seen.append((index, [number for number in factors if number == factor]))
+            made.append(edited)
+        del factor
+        return made
+
+    editors = scaled([2, 3])
+    for index, factor, edited in zip(range(2), (2, 3), editors, strict=True):
+        with torch.no_grad(), edited.trace(sample()) as tracer:
+            pass
+        with hooked(model._model.h[index], lambda value, factor=factor: value * factor + value * factor):
+            assert same(tracer.result, model._model(sample()))
+    assert seen == [(0, [2]), (1, [3])]
+
+
+def test_blocks_of_edits_add_up(model):
+    with model.edit() as (_, one):
+        model.h[0].output[:] = 0
+    with one.edit() as (_, two):
+        one.h[2].output[:] *= 2
+    with torch.no_grad(), two.trace(sample()) as tracer:
+        pass
+    with torch.no_grad(), zeroed(model._model), hooked(model._model.h[2], lambda value: value * 2):
+        assert same(tracer.result, model._model(sample()))
+
+
+def test_an_edit_that_cannot_be_lifted_says_how_it_is_written(model):
+    with pytest.raises(nl.SourceUnavailableError, match=r"edited = model\.edit\(function\)"):
+        exec("with model.edit() as (tracer, edited):\n    model.h[0].output[:] = 0\n", {"model": model})
+    with pytest.raises(nl.InvokeError, match="`return` cannot leave this block"):
+        leaving(model)
+    block = model.edit()
+    with block:
+        model.h[0].output[:] = 0
+    with pytest.raises(nl.TraceStateError, match="used already"), block:
+        pass
+
+
+def leaving(model):
+    with model.edit() as (_, edited):
+        return edited
+
+
+def test_an_error_in_a_block_points_to_its_line(model):
+    with model.edit() as (_, edited):
+        model.h[0].output.nothing_of_the_kind  # here
+    with pytest.raises(AttributeError, match="nothing_of_the_kind") as caught, edited.trace(sample()):
+        pass
+    assert any(str(entry.statement).strip().endswith("# here") for entry in caught.traceback)
+
+
+def test_an_edit_addresses_a_copy_by_the_model_that_it_is_given(model):
+    edited = model.edit(lambda _: model.h[0].output)
+    with pytest.raises(nl.OutsideTraceError), copy.deepcopy(edited).trace(sample()):
+        pass

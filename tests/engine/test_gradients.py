@@ -452,12 +452,42 @@ def test_a_subclass_of_tensor_can_be_differentiated() -> None:
 # Views beside the graph
 
 
-def test_a_view_beside_the_graph_that_should_retain_its_gradient_is_warned_of() -> None:
+@pytest.mark.parametrize(
+    "index", [0, (slice(None), -1), (slice(None), slice(None, None, 2)), (0, 1, 2), (Ellipsis, None)], ids=str
+)
+def test_a_view_beside_the_graph_retains_its_part_of_the_gradient(index: Any) -> None:
     model = NNsight(toy())
     with model.trace(sample()):
-        hidden = model.h[0].output[0]
+        hidden = model.h[0].output[index]
         hidden.retain_grad()
-        with pytest.warns(UserWarning, match=r"view made from model\.h\[0\]\.output.*retain_grad\(\) on") as caught:
+        turned = model.h[1].output.transpose(0, 1)[..., 1:]
+        turned.retain_grad()
+        total(model.output).backward(retain_graph=True)
+        once = hidden.grad
+        total(model.output).backward()
+    expected = plain(toy(), PATHS)
+    assert torch.equal(once, expected["h.0"][index])
+    assert torch.equal(hidden.grad, 2 * expected["h.0"][index])  # retained gradients add up
+    assert torch.equal(turned.grad, 2 * expected["h.1"].transpose(0, 1)[..., 1:])
+
+
+class Repeated(nn.Module):
+    """Gives one row in the place of four, in one memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.row = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.row(x).expand(4, 3)
+
+
+def test_a_view_whose_part_is_not_known_is_warned_of() -> None:
+    model = NNsight(nn.Sequential(Repeated(), nn.Linear(3, 1)))
+    with model.trace(torch.ones(3)):
+        hidden = model[0].output[0]
+        hidden.retain_grad()
+        with pytest.warns(UserWarning, match=r"shares the memory of model\[0\]\.output.*retain_grad\(\) on") as caught:
             total(model.output).backward()
     assert hidden.grad is None
     assert [warning.filename for warning in caught] == [__file__]

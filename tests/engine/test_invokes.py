@@ -539,7 +539,7 @@ def test_leaving_a_block_is_refused(model):
             with tracer.invoke(A):
                 return model.output
 
-    with pytest.raises(InvokeError, match="`return` cannot leave an invoke block"):
+    with pytest.raises(InvokeError, match="`return` cannot leave this block"):
         study()
 
 
