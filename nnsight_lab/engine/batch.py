@@ -4,12 +4,14 @@ A tensor whose first dimension is the batch size has a row per prompt; container
 views, so that an in-place change reaches the model and no other row. `Rows.put` builds a value in which the other rows
 are as before. A tensor of one row that serves all (positions, a mask) is handed out as a copy, and put back as one row
 for each prompt when it was changed. What else has no rows inside a container (numbers, configuration, a cache) is
-handed on whole; a tensor that mixes rows in a way that is not known is refused.
+handed on whole; a tensor that mixes rows in a way that is not known is refused. Inside a mixture's experts every tensor
+is, since they are given the tokens that were routed to them, whose number may be the batch size by chance.
 """
 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +20,15 @@ import torch
 from torch import Tensor
 
 from .errors import InvokeError
+
+# Sites of a mixture's experts: `experts[2].output`, `experts.source.index_0.output`, `experts.down_proj.output`.
+_IN_EXPERTS = re.compile(r"\bexperts(\[|\.(?!output$|input$|inputs$|skip$))")
+# Keywords that hold one number for each position, not for each row.
+_OF_ALL_ROWS = frozenset({"cache_position"})
+
+
+def _shared_keys(value: Mapping[Any, Any]) -> list[Any]:
+    return [key for key in _OF_ALL_ROWS if isinstance(value.get(key), Tensor)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,10 @@ class Rows:
             return value
         if isinstance(value, Tensor) and (value.dim() == 0 or value.shape[0] not in (1, self.total)):
             raise self._mixed(value, site)
+        if _IN_EXPERTS.search(site):
+            for leaf in leaves(value):
+                if isinstance(leaf, Tensor):
+                    raise self._mixed(leaf, site)
         return self._take(value, site)
 
     def _take(self, value: Any, site: str) -> Any:
@@ -55,8 +70,13 @@ class Rows:
         if isinstance(value, (tuple, list)):
             return _like(value, [self._take(part, site) for part in value])
         if isinstance(value, Mapping):
-            return _filled(value, {key: self._take(part, site) for key, part in value.items()})
+            return _filled(value, {key: self._taken(key, part, site) for key, part in value.items()})
         return value
+
+    def _taken(self, key: Any, part: Any, site: str) -> Any:
+        if key in _OF_ALL_ROWS and isinstance(part, Tensor):
+            return part.clone()
+        return self._take(part, site)
 
     def put(self, value: Any, part: Any, site: str) -> Any:
         """`value` with `part` in these rows. `value` itself is not changed.
@@ -67,6 +87,8 @@ class Rows:
         if self.all or part is value:
             return part
         if isinstance(value, Tensor):
+            if _IN_EXPERTS.search(site):
+                raise self._mixed(value, site)
             return self._put_tensor(value, part, site)
         if isinstance(value, (tuple, list)):
             if not isinstance(part, (tuple, list)) or len(part) != len(value):
@@ -75,7 +97,12 @@ class Rows:
         if isinstance(value, Mapping):
             if not isinstance(part, Mapping) or list(part) != list(value):
                 raise self._unfit(value, part, site)
-            return _filled(value, {key: self.put(old, part[key], site) for key, old in value.items()})
+            if not all(torch.equal(value[key], part[key]) for key in _shared_keys(value)):
+                raise self._unfit(value, part, site)
+            return _filled(
+                value,
+                {key: old if key in _OF_ALL_ROWS else self.put(old, part[key], site) for key, old in value.items()},
+            )
         plain = isinstance(value, (int, float, str, bytes, complex, type(None))) and type(part) is type(value)
         if plain and part == value:
             return value

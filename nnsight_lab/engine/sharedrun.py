@@ -254,13 +254,13 @@ class SharedRun(Run):
     def _serve(self) -> None:
         """Give turns until every body has ended."""
         self._allot()
-        while True:
-            waiting = [body for body in self.bodies if not body.ended]
-            if not waiting:
-                break
+        waiting = list(self.bodies)
+        while waiting:
             ready = next((body for body in waiting if self._is_ready(body)), None)
             if ready is not None:
                 self._give_turn(ready)
+                if ready.ended:
+                    waiting.remove(ready)
             elif any(body.site is not None or body.for_end for body in waiting):
                 self._run_on(waiting)
             else:

@@ -10,6 +10,7 @@ import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -153,11 +154,19 @@ def _check_vocabulary(module: nn.Module, ids: torch.Tensor) -> None:
             )
 
 
+_accepted: WeakKeyDictionary[Any, Mapping[str, inspect.Parameter] | None] = WeakKeyDictionary()
+
+
 def accepted(module: nn.Module) -> Mapping[str, inspect.Parameter] | None:
-    try:
-        return inspect.signature(module.forward).parameters
-    except (TypeError, ValueError):
-        return None
+    """The parameters of the module's forward, without `self`; None where they are not known."""
+    forward = module.forward
+    function = getattr(forward, "__func__", forward)
+    if function not in _accepted:
+        try:
+            _accepted[function] = inspect.signature(forward).parameters
+        except (TypeError, ValueError):
+            _accepted[function] = None
+    return _accepted[function]
 
 
 def accepts(parameters: Mapping[str, inspect.Parameter] | None, name: str) -> bool:

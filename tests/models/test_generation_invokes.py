@@ -6,7 +6,9 @@ Rows are padded on the left, so values differ by the rounding of other shapes.
 
 from __future__ import annotations
 
+import gc
 import itertools
+import resource
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -267,3 +269,30 @@ def test_the_model_is_as_before(model):
                 blocks(model)[0].output[:] = 0
         model.generate(**GREEDY)
     assert torch.equal(plain(model, LONG)[0], before)
+
+
+def test_200_generations_of_blocks_leave_nothing_behind():
+    model = LanguageModel(tiny_model("gpt2"), tokenizer=tiny_tokenizer())
+
+    def generation() -> None:
+        with model.trace() as tracer:
+            with tracer.invoke(SHORT):
+                for _ in tracer.iter[:]:
+                    model.transformer.h[1].output[:] = 0
+            with tracer.invoke(LONG):
+                model.transformer.h[0].mlp.source.self_act_0.output
+            model.generate(max_new_tokens=2, do_sample=False)
+
+    for _ in range(5):
+        generation()
+    gc.collect()
+    gc.disable()
+    try:
+        tensors = sum(isinstance(thing, Tensor) for thing in gc.get_objects())
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(200):
+            generation()
+        assert sum(isinstance(thing, Tensor) for thing in gc.get_objects()) <= tensors
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000
+    finally:
+        gc.enable()

@@ -6,6 +6,7 @@ the tolerances are absolute, on activations and logits of the size that the mode
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from transformers import (
     Qwen2MoeForCausalLM,
 )
 
-from nnsight_lab import InvokeError, LanguageModel, demo
+from nnsight_lab import InvokeError, LanguageModel, ValidationError, demo
 from nnsight_lab.models.prompts import PromptError
 
 PROMPTS = ["The Eiffel Tower is in the city of", "Rome", "The cat sat on the mat and"]
@@ -282,3 +283,80 @@ def test_a_prompt_that_is_none_is_refused_at_its_block() -> None:
             pass
     lines = [str(entry.statement).strip() for entry in caught.traceback if str(entry.path) == __file__]
     assert lines[-1].startswith('with tracer.invoke("text")')
+
+
+@pytest.mark.parametrize("name", ["mixtral", "qwen2moe"])
+def test_experts_are_refused_even_where_the_number_of_tokens_is_the_batch_size(name: str) -> None:
+    torch.manual_seed(0)
+    module = _BUILD[name]().eval()
+    module.set_experts_implementation("eager")
+    model = LanguageModel(module)
+    experts = model.model.layers[0].mlp.experts
+    operations = [name for name in dir(experts.source) if re.search(r"_\d+$", name)]
+    with torch.no_grad(), model.trace() as tracer:
+        with tracer.invoke([5]):
+            with pytest.raises(InvokeError, match="does not tell which part"):
+                for operation in operations:
+                    value = getattr(experts.source, operation).output
+                    assert not isinstance(value, torch.Tensor)
+            whole = experts.output  # one token a row: the sum over the experts is in the rows' order
+        with tracer.invoke([7]):
+            pass
+    assert whole.shape == (1, 32)
+
+
+def test_numbers_of_positions_are_not_taken_for_rows() -> None:
+    class Positioned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Identity()
+            self.embed = nn.Embedding(16, 4)
+
+        def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+            return self.body(self.embed(input_ids), cache_position=torch.arange(input_ids.shape[1]))
+
+    class Body(nn.Module):
+        def forward(self, hidden: torch.Tensor, cache_position: torch.Tensor) -> torch.Tensor:
+            return hidden + cache_position[:, None]
+
+    module = Positioned()
+    module.body = Body()
+    model = LanguageModel(module)
+    with torch.no_grad(), model.trace() as tracer:
+        with tracer.invoke([1, 2]):
+            _, keywords = model.body.inputs
+            positions = keywords["cache_position"]
+            keywords["cache_position"] = positions.clone()
+            first = model.output
+        with tracer.invoke([3, 4]):
+            second = model.output
+    assert positions.tolist() == [0, 1]
+    assert torch.equal(first, module(torch.tensor([[1, 2]])))
+    assert torch.equal(second, module(torch.tensor([[3, 4]])))
+
+
+def test_a_scan_and_the_checks_of_assignments_hold_for_blocks(model: LanguageModel) -> None:
+    with torch.no_grad(), model.trace(scan=True, validate=True) as tracer:
+        with tracer.invoke(PROMPTS[0]):
+            model.transformer.h[2].output = torch.zeros_like(model.transformer.h[2].output)
+            edited = model.output.logits
+        with tracer.invoke(PROMPTS[1]):
+            other = model.output.logits
+    plain = hidden_of(model._model, "lm_head", **model.tokenizer(PROMPTS[1], return_tensors="pt"))[1]
+    assert torch.allclose(own(other, plain.shape[1]), plain, atol=2e-3)
+    assert not torch.allclose(edited[:, -1], other[:, -1], atol=1e-2)
+    with pytest.raises(ValidationError, match=r"transformer\.h\[2\]"), model.trace(validate=True) as tracer:
+        with tracer.invoke(PROMPTS[0]):
+            model.transformer.h[2].output = torch.zeros(1, 2, 3)
+
+
+def test_a_cache_is_of_the_whole_batch(model: LanguageModel) -> None:
+    with torch.no_grad(), model.trace() as tracer:
+        cache = tracer.cache(modules=[model.transformer.h[2]])
+        for prompt in PROMPTS:
+            with tracer.invoke(prompt):
+                pass
+    assert cache["transformer.h.2"].output.shape[0] == len(PROMPTS)
+    with pytest.raises(InvokeError, match="above the invoke blocks"), model.trace() as tracer:
+        with tracer.invoke(PROMPTS[0]):
+            tracer.cache()
