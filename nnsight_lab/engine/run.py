@@ -9,33 +9,29 @@ Cost: a read is two greenlet switches and a few dictionary look-ups.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
-from torch import Tensor, is_grad_enabled, nn
+from torch import Tensor, is_grad_enabled
 
 from . import diagnosis, openruns
 from .coroutine import Coroutine, hand_back
 from .edits import EditBody
 from .errors import InputAccessError, TraceError, ValidationError
 from .gradients import Gradients
-from .instruments import Twin
+from .observation import Observation
 from .points import ENTER, LEAVE, Point
 from .recompute import refuse_edit_if_recomputed
-from .steps import RootPoint, Steps
-from .tables import OperationTable
-from .taps import Tap, attach, detach, observe, tap_of
+from .steps import Steps
+from .taps import detach
 from .validation import checked
 
 if TYPE_CHECKING:
     from .bodies import Body
     from .instruments import Instruments
-
-_CALL_CODE = nn.Module._call_impl.__code__
 
 
 def describe_value(value: Any) -> str:
@@ -59,7 +55,7 @@ class StopTrace(BaseException):
         self.stopped = stopped
 
 
-class Run:
+class Run(Observation):
     """One forward (or generation) with a body that reads and edits it.
 
     Attributes:
@@ -76,18 +72,9 @@ class Run:
     turn: Body | None = None
 
     def __init__(self, owner: Any, instruments: Instruments, call: Callable[[], Any]) -> None:
+        super().__init__(instruments)
         self.owner = owner
-        self.instruments = instruments
         self.call = call
-        self.points: dict[Tap, Point] = {}
-        self.tables: dict[nn.Module, OperationTable] = {}
-        self.forwards: dict[nn.Module, Twin] = {}
-        self.observed: dict[Tap, int] = {}
-        self.late: dict[Tap, list[Point]] = {}
-        self.disturbed = False
-        self.stack: list[Tap] = []
-        self.at: Point | None = None
-        self.phase = ""
         self._last: tuple[str, str] | None = None
         self.gradients = Gradients()
         self.closed = False
@@ -100,12 +87,7 @@ class Run:
         self.editing: EditBody | None = None
         self.edit_bodies: list[EditBody] = []
         self.assigned: deque[tuple[str, Any]] = deque(maxlen=3)  # for the note on an error that follows
-        self._model: Coroutine | None = None
-        self.taps: list[Tap] = []
-        self.stepwise = False
-        self.steps: Steps | None = None
         self.awaited: tuple[Point, str] | None = None  # what the body waits for in the present step
-        self.before: dict[Tap, int] = {}
         self.block: tuple[int, CodeType] | None = None
 
     def open(self, block: FrameType) -> None:
@@ -243,111 +225,6 @@ class Run:
             f"{point.address} was called without arguments, so it has no .input. Use .inputs to see ((), {{}})."
         )
 
-    def module_point(self, tap: Tap, address: str) -> Point:
-        """The point of a module, made at first use; it and its ancestors are observed from here on.
-
-        Raises:
-            OutOfOrderError: the module is running now, unobserved.
-        """
-        self.ensure_taps()
-        self._observe(tap)
-        begun = self.observed[tap]
-        running = self.stack.count(tap) if begun else 0
-        if begun > running and self._runs_unobserved(tap):
-            raise diagnosis.running_unobserved(self, address)
-        kind = RootPoint if tap.module is self.instruments.root else Point
-        point = self.points[tap] = kind(self, address, begun, begun - running)
-        if self.steps is not None:
-            point.base = self.steps.calls_before(tap)
-        return point
-
-    def root_point(self) -> Point:
-        """The point of the wrapped model itself."""
-        tap = tap_of(self.instruments.root)
-        return self.points.get(tap) or self.module_point(tap, self.instruments.label)
-
-    def _observe(self, asked: Tap) -> None:
-        """Let a tap and those of its module's ancestors see the calls."""
-        observed = self.observed
-        if asked in observed:
-            return
-        for tap in (*self.instruments.lineage(asked), asked):
-            if tap not in observed:
-                if tap not in self.instruments.tap_set:
-                    self.instruments.refresh()  # the tree has changed since it was last walked
-                    attach(self, [tap])
-                observe(self, tap, tap.calls() - self.before.get(tap, 0) if self._started else 0)
-
-    def calls_of(self, tap: Tap) -> int:
-        """How often the tapped module was called in this run."""
-        found = self.observed.get(tap)
-        return tap.calls() - self.before.get(tap, 0) if found is None else found
-
-    def paused_frame(self) -> FrameType | None:
-        """The innermost frame of the model where it stands paused."""
-        return None if self._model is None else self._model.frame
-
-    def _runs_unobserved(self, tap: Tap) -> bool:
-        """Whether the paused model is inside a call of the module that began before it was observed."""
-        frame = self.paused_frame()
-        while frame is not None:
-            if frame.f_code is _CALL_CODE and frame.f_locals.get("self") is tap.module:
-                return tap not in self.stack
-            frame = frame.f_back
-        return False
-
-    @contextmanager
-    def uncounted(self, module: nn.Module) -> Iterator[None]:
-        """Calls that the body makes itself are none of the run's."""
-        taps = [tap_of(part) for part in module.modules()] if self.taps else []
-        before = [tap.calls() for tap in taps]
-        disturbed = self.disturbed
-        try:
-            yield
-        finally:
-            self.disturbed = disturbed
-            for tap, count in zip(taps, before, strict=True):
-                self.before[tap] = self.before.get(tap, 0) + tap.calls() - count
-
-    def module_table(self, module: nn.Module, address: str, everything: bool = False) -> OperationTable:
-        """The table of `module`'s forward, observed from its next call on.
-
-        Raises:
-            OutOfOrderError: that forward is running now, unobserved.
-            SourceUnavailableError: it has no Python source.
-        """
-        self.ensure_taps()
-        table = self.tables.get(module)
-        if table is None or (everything and not table.everything):
-            tap = tap_of(module)
-            self._observe(tap)
-            # A module that stands at its inputs has not looked its forward up yet.
-            arriving = self.phase is ENTER and self.at is not None and self.at is self.points.get(tap)
-            running = self.stack.count(tap) - arriving
-            begun = self.calls_of(tap) - arriving
-            if begun and (running or self._runs_unobserved(tap) or (table and begun > table.before)):
-                raise diagnosis.source_too_late(self, address)
-            if table is None:
-                table = OperationTable(self, address, before=begun)
-            table.everything = everything
-            slot = self.instruments.slot(module)
-            twin = slot.take(everything)
-            table.bind(twin.gate)
-            old = self.forwards.get(module)
-            slot.attach(self.forwards, twin)
-            if old is not None:
-                slot.give_back(old)
-            self.tables[module] = table
-        return table
-
-    def ensure_taps(self) -> None:
-        if not self.taps:
-            attach(self, self.instruments.taps())
-            if self.stepwise:
-                self.in_steps()
-            for module, (address, everything) in tuple(self.instruments.touched.items()):
-                self.module_table(module, address, everything)
-
     def in_steps(self) -> Steps:
         """The steps of this run, which are told apart from here on."""
         self.ensure_taps()
@@ -431,10 +308,6 @@ class Run:
             openruns.leave(self)
             self.closed = True
 
-    @property
-    def _started(self) -> bool:
-        return self._model is not None and self._model.started
-
     def _advance(self) -> None:
         """Let the model run until it pauses or ends."""
         model = self._model
@@ -490,12 +363,3 @@ class Run:
         point = self.at
         assert point is not None
         return point.begun - 1 if self.phase == ENTER else point.ended
-
-    def all_points(self) -> Iterator[Point]:
-        yield from self.points.values()
-        for table in self.tables.values():
-            yield from table.all_points()
-
-    def all_tables(self) -> Iterator[OperationTable]:
-        for table in self.tables.values():
-            yield from table.all_tables()
