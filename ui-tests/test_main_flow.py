@@ -103,7 +103,6 @@ def test_main_flow(notebook: Notebook, hands: Callable[..., Hands], case: Case) 
 
     user.set_source(SOURCE)
     user.act("Patch", "3")
-    user.press(notebook.page.get_by_role("button", name=f"Remove Zero {case.operation}"))
     expect(user.step(f"Patch {case.operation}")).to_be_visible()
     patched = f"plain_torch.patched({case.name!r}, BASE, SOURCE, {case.hooked!r}, -1)"
     shows_answer(notebook, user, case, f"plain_torch.logits({case.name!r}, BASE)", patched)

@@ -97,7 +97,7 @@ lab = Lab(deep_language_model(), EIFFEL, module="transformer.h.150.mlp"); lab
 """)
     page = notebook.page
     tree = page.get_by_role("tree")
-    expect(tree.get_by_role("treeitem", name="0 to 149, 150 GPT2Block")).to_be_visible()
+    expect(tree.get_by_role("treeitem", name="h.0 to h.149, 150 GPT2Block")).to_be_visible()
     expect(tree.get_by_role("treeitem", name="mlp GPT2MLP")).to_have_attribute("aria-selected", "true")
     zero(page, "self_act_0")
     expect(page.get_by_role("region", name="History")).to_contain_text("zero h.150 self_act_0")
@@ -121,4 +121,4 @@ lab = Lab(NNsight(Wide()), torch.ones(2, 4)); lab
     tree.get_by_role("treeitem", name="blocks ModuleList").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("End")
-    expect(tree.get_by_role("treeitem", name=re.compile("^0 to 1999, 2000 Sequential"))).to_be_visible()
+    expect(tree.get_by_role("treeitem", name=re.compile("^blocks.0 to blocks.1999, 2000 Sequential"))).to_be_visible()

@@ -153,24 +153,39 @@ def _set_metric(state: State, action: wire.SetMetric, context: Context) -> State
 def _add_step(state: State, action: wire.AddStep, context: Context) -> State:
     step = context.step(action.step)
     if isinstance(step, Edit) and scope_of(step) == Scope():
-        scope = state.experiment.scope
-        if target_of(step) != state.selection:
+        scope, instead = state.experiment.scope, _instead_of(state, step)
+        if instead is not None:
+            scope = scope_of(state.experiment.steps[instead])
+        elif target_of(step) != state.selection:
             scope = Scope(scope.positions, scope.from_positions)
         step = with_scope(step, scope)
     return add_step(state, step)
 
 
 def add_step(state: State, step: AnyStep) -> State:
-    """Add a step as it is; one of the same kind at the same target is replaced. It becomes the active one."""
+    """Add a step as it is; an edit takes the place of an edit of the same value. It becomes the active one."""
     steps = list(state.experiment.steps)
-    for number, present in enumerate(steps):
-        if type(present) is type(step) and target_of(present) == target_of(step):
-            steps[number] = step
-            break
-    else:
+    number = _instead_of(state, step)
+    if number is None:
         number = len(steps)
         steps.append(step)
+    else:
+        steps[number] = step
     return _activated(state, tuple(steps), number)
+
+
+def _instead_of(state: State, step: AnyStep) -> int | None:
+    """The number of the step that a new one replaces: of several at the same value the active one, else the last."""
+    experiment = state.experiment
+    kinds = Edit if isinstance(step, Edit) else type(step)
+    there = [
+        number
+        for number, present in enumerate(experiment.steps)
+        if isinstance(present, kinds) and target_of(present) == target_of(step)
+    ]
+    if experiment.active in there:
+        return experiment.active
+    return there[-1] if there else None
 
 
 @_handles(wire.ChangeStep)

@@ -141,7 +141,6 @@ export function TokenStrip(props: TokenStripProps) {
         const unmatched = props.unmatched?.includes(position) ?? false;
         return (
           <span
-            // biome-ignore lint/suspicious/noArrayIndexKey: a token is its position.
             key={position}
             role="option"
             class="nnsl-token"

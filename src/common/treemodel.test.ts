@@ -17,7 +17,7 @@ const none: ReadonlySet<string> = new Set();
 const words = (rows: TreeRow[]) =>
   rows.map((row) =>
     row.row === "group"
-      ? `${tree.names[row.first]}..${tree.names[row.last]} x${row.count} @${row.depth}`
+      ? `${tree.names[row.first]}..${tree.names[row.last]} x${row.count}${row.open ? " open" : ""} @${row.depth}`
       : `${tree.paths[row.module]} @${row.depth}`,
   );
 
@@ -59,9 +59,19 @@ describe("a module tree", () => {
     expect(words(rows)).toEqual([" @0", "h @1", "0..3 x4 @2", "h.4 @2", "head @1"]);
   });
 
-  it("opens a fold", () => {
+  it("opens a fold under its row, which closes it again", () => {
     const rows = rowsOf(tree, { open: new Set(["", "h"]), groups: new Set(["h.0"]), current: "" });
-    expect(words(rows)).toEqual([" @0", "h @1", "h.0 @2", "h.1 @2", "h.2 @2", "h.3 @2", "h.4 @2", "head @1"]);
+    expect(words(rows)).toEqual([
+      " @0",
+      "h @1",
+      "0..3 x4 open @2",
+      "h.0 @2",
+      "h.1 @2",
+      "h.2 @2",
+      "h.3 @2",
+      "h.4 @2",
+      "head @1",
+    ]);
   });
 
   it("leaves the layer that is shown out of the fold, on its own", () => {

@@ -1,5 +1,5 @@
-// The module tree as rows. Modules come in preorder with their depth; runs of equal siblings (the layers) are folded into
-// one row that can be opened, but for the one on the way to what is shown.
+// The module tree as rows. Modules come in preorder with their depth; runs of equal siblings (the layers) are folded under
+// one row that can be opened and closed, but for the one on the way to what is shown.
 export interface Tree {
   count: number;
   names: readonly string[];
@@ -15,7 +15,7 @@ export interface Tree {
 
 export type TreeRow =
   | { row: "module"; module: number; depth: number; open: boolean; parent: boolean }
-  | { row: "group"; first: number; last: number; count: number; depth: number };
+  | { row: "group"; first: number; last: number; count: number; depth: number; open: boolean };
 
 // Fewer equal siblings than this are not folded.
 const FOLDED = 3;
@@ -85,17 +85,18 @@ export function rowsOf(tree: Tree, folding: Folding): TreeRow[] {
         /^\d+$/.test(tree.names[child]!) &&
         !onTheWay(tree.paths[child]!, folding.current);
       if (same(first)) while (to < children.length && same(children[to]!)) to += 1;
-      if (to - at >= FOLDED && !folding.groups.has(tree.paths[first]!)) {
+      const folds = to - at >= FOLDED;
+      const shown = !folds || folding.groups.has(tree.paths[first]!);
+      if (folds)
         rows.push({
           row: "group",
           first,
           last: children[to - 1]!,
           count: to - at,
           depth: tree.depth[first]!,
+          open: shown,
         });
-      } else {
-        for (const child of children.slice(at, to)) visit(child);
-      }
+      if (shown) for (const child of children.slice(at, to)) visit(child);
       at = to;
     }
   };

@@ -73,7 +73,6 @@ export function CodePane({ lab }: { lab: Lab }) {
         </button>
       </div>
       {shown !== null && shown.error !== "" && <p class="nnsl-problem">{shown.error}</p>}
-      {/* biome-ignore lint/a11y/useSemanticElements: a text area has no colours. */}
       <div
         ref={box}
         class="nnsl-code"

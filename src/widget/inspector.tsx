@@ -59,7 +59,6 @@ export function Inspector({ lab }: { lab: Lab }) {
         <ol class="nnsl-steps-list">
           {steps.map((step, number) => (
             <Step
-              // biome-ignore lint/suspicious/noArrayIndexKey: a step is its number.
               key={number}
               lab={lab}
               view={step}
@@ -216,12 +215,13 @@ interface TextProps {
   text: string;
   off: boolean;
   placeholder?: string;
+  hint?: string;
   numeric?: boolean;
   commit(text: string): void;
 }
 
 /** A field that is applied by Enter or by leaving it; Escape takes the typing back. */
-function TextField({ name, text, off, placeholder, numeric, commit }: TextProps) {
+function TextField({ name, text, off, placeholder, hint, numeric, commit }: TextProps) {
   const id = useId();
   const [typed, setTyped] = useState<string | null>(null);
   const apply = () => {
@@ -236,6 +236,7 @@ function TextField({ name, text, off, placeholder, numeric, commit }: TextProps)
         class="nnsl-field"
         value={typed ?? text}
         placeholder={placeholder}
+        title={hint}
         inputMode={numeric ? "decimal" : "text"}
         spellcheck={false}
         autocomplete="off"
@@ -252,6 +253,9 @@ function TextField({ name, text, off, placeholder, numeric, commit }: TextProps)
   );
 }
 
+const POSITIONS_HINT =
+  'Numbers (0, -1), ranges (2:5) or tokens (" Tower"; the second of several is " the"#1), with commas between them';
+
 function ScopeFields({ lab, scope, step, off }: { lab: Lab; scope: Scope; step: AnyStep; off: boolean }) {
   const set = (changed: Partial<Scope>) => void lab.act({ do: "set_scope", scope: { ...scope, ...changed } });
   return (
@@ -260,6 +264,7 @@ function ScopeFields({ lab, scope, step, off }: { lab: Lab; scope: Scope; step: 
         name="positions"
         text={positionsText(scope.positions)}
         placeholder="all"
+        hint={POSITIONS_HINT}
         off={off}
         commit={(text) => set({ positions: readPositions(text), from_positions: null })}
       />
@@ -268,6 +273,7 @@ function ScopeFields({ lab, scope, step, off }: { lab: Lab; scope: Scope; step: 
           name="from"
           text={positionsText(scope.from_positions)}
           placeholder="same"
+          hint={`Positions of the source prompt that belong to those. ${POSITIONS_HINT}`}
           off={off}
           commit={(text) => set({ from_positions: readPositions(text) })}
         />

@@ -80,7 +80,6 @@ export function ModuleTree({ lab }: { lab: Lab }) {
     };
     if (row.row === "group") {
       setGroups((old) => flip(old, tree.paths[row.first]!));
-      // The row is gone then: the focus goes to the first of those in its place.
       move(rows.indexOf(row));
     } else setOpen((old) => flip(old, tree.paths[row.module]!));
   };
@@ -110,11 +109,11 @@ export function ModuleTree({ lab }: { lab: Lab }) {
       PageDown: () => move(focused + page),
       PageUp: () => move(focused - page),
       ArrowRight: () => {
-        if (row.row === "group" || (row.parent && !row.open)) toggle(row);
+        if (!row.open && (row.row === "group" || row.parent)) toggle(row);
         else move(focused + 1);
       },
       ArrowLeft: () => {
-        if (row.row === "module" && row.open) toggle(row);
+        if (row.open) toggle(row);
         else move(rows.findLastIndex((other, i) => i < focused && other.depth < row.depth));
       },
       Enter: () => choose(row),
@@ -149,7 +148,6 @@ export function ModuleTree({ lab }: { lab: Lab }) {
           }
         }}
       />
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the rows inside take the focus. */}
       <div
         ref={list}
         class="nnsl-tree"
@@ -201,10 +199,13 @@ interface RowProps {
   onChoose(): void;
 }
 
+/** The last two names of a path: `h.0` of `transformer.h.0`. */
+const shortPath = (path: string) => path.split(".").slice(-2).join(".");
+
 function RowView({ tree, row, number, current, stop, ...props }: RowProps) {
   const module = row.row === "group" ? row.first : row.module;
   const name = tree.names[module]! || props.modelKind;
-  const last = row.row === "group" ? tree.names[row.last]! : "";
+  const folded = row.row === "group" ? [tree.paths[row.first]!, tree.paths[row.last]!].map(shortPath) : [];
   const alias = tree.alias[module]!;
   const kind = tree.kinds[module]!;
   const title =
@@ -218,9 +219,9 @@ function RowView({ tree, row, number, current, stop, ...props }: RowProps) {
       data-row={number}
       data-current={current}
       aria-level={row.depth + 1}
-      aria-expanded={row.row === "group" ? false : row.parent ? row.open : undefined}
+      aria-expanded={row.row === "group" || row.parent ? row.open : undefined}
       aria-selected={current}
-      aria-label={row.row === "group" ? `${name} to ${last}, ${row.count} ${kind}` : `${name} ${kind}`}
+      aria-label={row.row === "group" ? `${folded.join(" to ")}, ${row.count} ${kind}` : `${name} ${kind}`}
       tabIndex={stop ? 0 : -1}
       title={title}
       style={{ top: `${number * ROW}px`, height: `${ROW}px`, paddingLeft: `${4 + row.depth * 11}px` }}
@@ -228,7 +229,6 @@ function RowView({ tree, row, number, current, stop, ...props }: RowProps) {
       onClick={props.onChoose}
       onKeyDown={() => undefined}
     >
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the keyboard opens rows by arrows. */}
       <span
         class="nnsl-twist"
         aria-hidden="true"
@@ -237,9 +237,9 @@ function RowView({ tree, row, number, current, stop, ...props }: RowProps) {
           props.onToggle();
         }}
       >
-        {row.row === "group" ? "▸" : row.parent ? (row.open ? "▾" : "▸") : ""}
+        {row.row === "group" || row.parent ? (row.open ? "▾" : "▸") : ""}
       </span>
-      <span class="nnsl-tree-name">{row.row === "group" ? `${name} … ${last}` : name}</span>
+      <span class="nnsl-tree-name">{row.row === "group" ? folded.join(" … ") : name}</span>
       <span class="nnsl-tree-kind">
         {alias >= 0
           ? `= ${tree.paths[alias]}`

@@ -107,9 +107,24 @@ def test_a_step_of_the_same_kind_at_the_same_target_is_replaced(do):
     assert state.experiment.active == 0
 
 
-@pytest.mark.parametrize("other", [Zero(ACT, io="input"), Zero(ACT, call=0), Noise(ACT, std=1.0)])
-def test_another_kind_or_target_is_another_step(do, other):
+@pytest.mark.parametrize("other", [Zero(ACT, io="input"), Zero(ACT, call=0), Capture(ACT)])
+def test_another_target_or_a_capture_is_another_step(do, other):
     assert len(steps(do(wire.AddStep(Zero(ACT)), wire.AddStep(other)))) == 2
+
+
+@pytest.mark.parametrize("other", [Noise(ACT, std=1.0), Patch(ACT), Scale(ACT, factor=2.0)])
+def test_another_edit_of_the_same_value_takes_its_place_and_its_scope(do, other):
+    limited = (wire.Select(Target(ACT)), wire.SetScope(Scope(positions=(-1,), index="0:4")))
+    state = do(*limited, wire.AddStep(Zero(ACT)), wire.AddStep(Zero(LAYER)), wire.AddStep(other))
+    assert steps(state) == (msgspec.structs.replace(other, positions=(-1,), index="0:4"), Zero(LAYER, positions=[-1]))
+    assert state.experiment.active == 0
+    assert steps(do(wire.Undo(), state=state)) == (Zero(ACT, positions=[-1], index="0:4"), Zero(LAYER, positions=[-1]))
+
+
+def test_of_several_edits_of_one_value_the_active_one_is_replaced(do):
+    both = (Zero(ACT, positions=[0]), Zero(ACT, positions=[1]))
+    state = State(module="transformer", experiment=Experiment(steps=both, active=0))
+    assert steps(do(wire.AddStep(Patch(ACT)), state=state)) == (Patch(ACT, positions=[0]), both[1])
 
 
 def test_a_new_step_takes_the_scope_that_was_set_for_it(do):

@@ -41,7 +41,9 @@ def axes_of(
         if names[axis].startswith("axis") and axis != last and shape[axis] in heads:
             names[axis] = "head"
             break
-    if names and names[last].startswith("axis") and len(shape) > 1:
+    # More than batch, position and features, and none of them known: of what kind the last is, is not known either.
+    known = len(shape) <= 3 or any(name in ("position", "head") for name in names)
+    if len(shape) > 1 and names[last].startswith("axis") and known:
         names[last] = "vocabulary" if vocabulary and shape[last] == vocabulary else "neuron"
     labelled = set(long)
     return tuple(
