@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import comms
 from .engine import (
     CacheLookupError,
     CalleeIsModuleError,
@@ -25,6 +26,7 @@ from .engine import (
     ValidationError,
     save,
 )
+from .engine.source import ModuleSource
 
 if TYPE_CHECKING:
     from . import demo, experiments, plots
@@ -89,7 +91,15 @@ def _open_lab(model: NNsight, *args: Any, **options: Any) -> Lab:
     return Lab(model, *args, **options)
 
 
+def _source_data(model: NNsight, module: str, lab: str) -> dict[str, Any]:
+    from .widgets.sourcebundle import MIME, source_bundle
+
+    return {MIME: source_bundle(model, module, lab)}
+
+
 NNsight._open_lab = staticmethod(_open_lab)
+ModuleSource._make_page_data = staticmethod(_source_data)
+comms.register()
 
 
 def __dir__() -> list[str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import nn
 
@@ -129,9 +129,13 @@ class Source:
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         html = render_html(self.listing) + render_lab_line(self._lab_line())
-        return {"text/plain": str(self), "text/html": html}
+        return {"text/plain": str(self), "text/html": html, **self._page_data()}
+
+    def _page_data(self) -> dict[str, Any]:
+        """The listing for hosts that draw it themselves, by MIME type."""
+        return {}
 
     def _lab_line(self) -> str:
         """The line of code that opens the Lab with this listing."""
@@ -151,8 +155,15 @@ class ModuleSource(Source):
     def _envoy(self) -> Envoy:
         return self._owner
 
+    # Makes what `_page_data` gives of a model, a module's path and the line that opens the Lab. Set by the package.
+    _make_page_data: ClassVar[Callable[[Any, str, str], dict[str, Any]] | None] = None
+
     def __call__(self, everything: bool = False) -> ModuleSource:
         return self._owner._source_of(everything)
+
+    def _page_data(self) -> dict[str, Any]:
+        make = type(self)._make_page_data
+        return {} if make is None else make(self._owner._root, self._owner._dotted, self._lab_line())
 
     def _function(self) -> FunctionType:
         function = innermost(self._forward(), "forward")

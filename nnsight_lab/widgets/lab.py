@@ -21,6 +21,7 @@ from . import wire
 from .assigning import ASSIGN, VALUES
 from .drawing import Drawing
 from .errors import LabError
+from .opened import note_opened
 from .requests import Desk
 from .session import Session
 from .turns import TURNS
@@ -118,6 +119,7 @@ class Lab(anywidget.AnyWidget):
         self._desk = Desk(self._session, self._reply)
         self.on_msg(lambda _, content, buffers: self._desk.receive(content))
         self._opened = True
+        note_opened(self)
         self._session.open()
 
     def _values(self) -> dict[str, Any]:

@@ -12,6 +12,8 @@ names what to do as data (`Action`); nothing in it is evaluated as code.
 *Arrays* are one binary buffer beside their reply, float32 in C order and little-endian, of the shape that the reply
 names, already reduced to what the screen shows.
 
+The JupyterLab extension has requests of its own (`PanelRequest`) and a MIME type (`SourceBundle`).
+
 `schema()` is the contract as JSON Schema. `src/common/wire.schema.json` is a copy, from which the TypeScript types
 are generated and with which the page checks what arrives; a test fails where the copy is not the same.
 """
@@ -640,6 +642,49 @@ class AskCode(_Request, frozen=True):
 Request = Act | AskModules | AskTensor | AskTable | AskPeek | AskGrid | AskAnswer | AskCode
 
 
+# Requests of the JupyterLab extension, over a comm of its own (`nnsight_lab.comms`). They name a model by the name that
+# it has in the user's namespace, where it is looked up; the name is not evaluated.
+
+
+class AskAlive(_Request, frozen=True):
+    """The models that have a name in the kernel. Answered with `Alive`."""
+
+
+class AskModulesOf(_Request, frozen=True):
+    """A model's module tree. Answered with `Modules` and a buffer."""
+
+    model: str
+
+
+class AskListing(_Request, frozen=True):
+    """A listing, with those of the callees of `opened` operations. Answered with `ListingOf`."""
+
+    model: str
+    module: str
+    opened: tuple[str, ...] = ()
+
+
+class AskSnippet(_Request, frozen=True):
+    """Python for a cell: the Lab opened at a site, or the site's value read or zeroed. Answered with `Code`."""
+
+    model: str
+    site: str
+    purpose: Literal["lab", "capture", "zero"]
+
+
+class AskLab(_Request, frozen=True):
+    """Have the Lab that was opened last do something, or say its code. Answered with `Told`.
+
+    Attributes:
+        to: run its steps again, remove them, or give their code.
+    """
+
+    to: Literal["run", "clear", "code"]
+
+
+PanelRequest = AskAlive | AskModulesOf | AskListing | AskSnippet | AskLab
+
+
 # Replies
 
 
@@ -824,9 +869,73 @@ class Code(_Reply, frozen=True):
     code: str
 
 
+class ModelEntry(_Data, frozen=True):
+    """A model in the kernel.
+
+    Attributes:
+        name: in the user's namespace, the first where it has several.
+        identity: another number is another model, or the same one with other modules.
+    """
+
+    name: str
+    identity: str
+    facts: ModelFacts
+
+
+class Alive(_Reply, frozen=True):
+    """The models in the kernel, in the order in which their names were bound."""
+
+    models: tuple[ModelEntry, ...]
+
+
+class ListingOf(_Reply, frozen=True):
+    listing: ListingView
+
+
+class Told(_Reply, frozen=True):
+    """What the Lab did, in a sentence; `code` where that was asked for."""
+
+    message: str
+    code: str = ""
+
+
 Reply = (
-    Accepted | Done | Superseded | Failed | Modules | Picture | Table | Peek | SweepGrid | LensGrid | AnswerOf | Code
+    Accepted
+    | Done
+    | Superseded
+    | Failed
+    | Modules
+    | Picture
+    | Table
+    | Peek
+    | SweepGrid
+    | LensGrid
+    | AnswerOf
+    | Code
+    | Alive
+    | ListingOf
+    | Told
 )
+
+
+# What a notebook keeps of a listing that a cell shows
+
+
+class SourceBundle(_Data, frozen=True):
+    """Data of the MIME type `application/vnd.nnsight-lab.source+json`: a listing to read without a kernel.
+
+    Attributes:
+        model: the name that addresses begin with.
+        module: path of the module shown first.
+        listings: of that module, with the callees' listings inside, and of the modules that it calls, by path.
+        lab: the line of Python that opens the Lab here.
+    """
+
+    model: str
+    module: str
+    listings: dict[str, ListingView]
+    lab: str
+    version: int = VERSION
 
 
 class History(_Data, frozen=True):
@@ -857,13 +966,20 @@ def schema() -> dict[str, Any]:
 
     Both sides write every field, except in steps and metrics, which leave defaults out as recipes do.
     """
-    structs = [*_members(Request), *_members(Reply), *TRAITS.values()]
+    structs = [*_members(Request), *_members(PanelRequest), *_members(Reply), *TRAITS.values(), SourceBundle]
     _, components = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
     for name, component in components.items():
         kind = globals().get(name)
         if kind is not None and not kind.__struct_config__.omit_defaults:
             component["required"] = list(component["properties"])
-    named = {"Request": Request, "Reply": Reply, "Action": Action, "AnyStep": AnyStep, "AnyMetric": AnyMetric}
+    named = {
+        "Request": Request,
+        "PanelRequest": PanelRequest,
+        "Reply": Reply,
+        "Action": Action,
+        "AnyStep": AnyStep,
+        "AnyMetric": AnyMetric,
+    }
     unions = {name: _union(union) for name, union in named.items()}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": _bare({**components, **unions})}
 

@@ -27,6 +27,7 @@ export type Action =
   | Cancel;
 export type AnyMetric = TopK | LogitDiff | Probability | KL | Rank;
 export type AnyStep = Capture | Zero | Mean | Scale | Noise | Add | Replace | Patch;
+export type PanelRequest = AskAlive | AskModulesOf | AskListing | AskSnippet | AskLab;
 export type Reply =
   | Accepted
   | Done
@@ -39,7 +40,10 @@ export type Reply =
   | SweepGrid
   | LensGrid
   | AnswerOf
-  | Code;
+  | Code
+  | Alive
+  | ListingOf
+  | Told;
 export type Request = Act | AskModules | AskTensor | AskTable | AskPeek | AskGrid | AskAnswer | AskCode;
 
 export interface Wire {
@@ -50,15 +54,21 @@ export interface Wire {
   Add: Add;
   AddStep: AddStep;
   Alignment: Alignment;
+  Alive: Alive;
   Answer: Answer;
   AnswerOf: AnswerOf;
   AnyMetric: AnyMetric;
   AnyStep: AnyStep;
+  AskAlive: AskAlive;
   AskAnswer: AskAnswer;
   AskCode: AskCode;
   AskGrid: AskGrid;
+  AskLab: AskLab;
+  AskListing: AskListing;
   AskModules: AskModules;
+  AskModulesOf: AskModulesOf;
   AskPeek: AskPeek;
+  AskSnippet: AskSnippet;
   AskTable: AskTable;
   AskTensor: AskTensor;
   AxisView: AxisView;
@@ -82,13 +92,16 @@ export interface Wire {
   KL: KL;
   LensGrid: LensGrid;
   ListingBlock: ListingBlock;
+  ListingOf: ListingOf;
   ListingView: ListingView;
   LogitDiff: LogitDiff;
   Mean: Mean;
+  ModelEntry: ModelEntry;
   ModelFacts: ModelFacts;
   Modules: Modules;
   Noise: Noise;
   OperationView: OperationView;
+  PanelRequest: PanelRequest;
   Patch: Patch;
   Peek: Peek;
   Picture: Picture;
@@ -113,6 +126,7 @@ export interface Wire {
   SiteReport: SiteReport;
   Slice: Slice;
   Snapshot: Snapshot;
+  SourceBundle: SourceBundle;
   Span: Span;
   StartLens: StartLens;
   StartSweep: StartSweep;
@@ -131,6 +145,7 @@ export interface Wire {
   Token: Token;
   TokenRow: TokenRow;
   TokenText: TokenText;
+  Told: Told;
   TopK: TopK;
   Undo: Undo;
   Variable: Variable;
@@ -414,6 +429,28 @@ export interface Alignment {
   message: string;
   source_positions: (number | null)[];
 }
+export interface Alive {
+  id: string;
+  kind: "alive";
+  models: ModelEntry[];
+}
+export interface ModelEntry {
+  facts: ModelFacts;
+  identity: string;
+  name: string;
+}
+export interface ModelFacts {
+  device: string;
+  dtype: string;
+  heads: number | null;
+  kind: string;
+  layers: string;
+  loaded: boolean;
+  module_count: number;
+  name: string;
+  parameters: number;
+  takes_text: boolean;
+}
 export interface Answer {
   captured: CapturedView[];
   edited: boolean;
@@ -467,6 +504,10 @@ export interface AnswerOf {
   id: string;
   kind: "answer_of";
 }
+export interface AskAlive {
+  id: string;
+  kind: "alive";
+}
 export interface AskAnswer {
   id: string;
   kind: "answer";
@@ -482,14 +523,38 @@ export interface AskGrid {
   kind: "grid";
   run: string;
 }
+export interface AskLab {
+  id: string;
+  kind: "lab";
+  to: "clear" | "code" | "run";
+}
+export interface AskListing {
+  id: string;
+  kind: "listing";
+  model: string;
+  module: string;
+  opened: string[];
+}
 export interface AskModules {
   id: string;
   kind: "modules";
+}
+export interface AskModulesOf {
+  id: string;
+  kind: "modules_of";
+  model: string;
 }
 export interface AskPeek {
   id: string;
   kind: "peek";
   target: Target;
+}
+export interface AskSnippet {
+  id: string;
+  kind: "snippet";
+  model: string;
+  purpose: "capture" | "lab" | "zero";
+  site: string;
 }
 export interface AskTable {
   id: string;
@@ -632,21 +697,14 @@ export interface Variable {
   name: string;
   target: Target;
 }
+export interface ListingOf {
+  id: string;
+  kind: "listing_of";
+  listing: ListingView;
+}
 export interface ListingView {
   blocks: ListingBlock[];
   module: string;
-}
-export interface ModelFacts {
-  device: string;
-  dtype: string;
-  heads: number | null;
-  kind: string;
-  layers: string;
-  loaded: boolean;
-  module_count: number;
-  name: string;
-  parameters: number;
-  takes_text: boolean;
 }
 export interface Modules {
   id: string;
@@ -729,6 +787,12 @@ export interface SweepGrid {
   title: string;
   total: number;
 }
+export interface Told {
+  code: string;
+  id: string;
+  kind: "told";
+  message: string;
+}
 export interface Snapshot {
   columns: number;
   data: string;
@@ -738,6 +802,15 @@ export interface Snapshot {
   rows: number;
   shape: number[];
   target: Target;
+}
+export interface SourceBundle {
+  lab: string;
+  listings: {
+    [k: string]: ListingView;
+  };
+  model: string;
+  module: string;
+  version: number;
 }
 export interface Status {
   blocked: boolean;
