@@ -3,7 +3,7 @@
 // A kernel that computes handles no message, so `Accepted` tells more than that the request arrived: as long as it is
 // out, the kernel is busy with a cell of the user's. Requests are kept by the host until the kernel takes them.
 import { checked } from "./check";
-import type { Action, Reply, Request } from "./wire";
+import type { Action, PanelRequest, Reply, Request } from "./wire";
 
 /** What the connection needs of an anywidget model. */
 export interface Channel {
@@ -17,7 +17,7 @@ export interface Channel {
 export type LinkState = "live" | "busy" | "closed";
 
 type WithoutId<T> = T extends unknown ? Omit<T, "id"> : never;
-export type Question = WithoutId<Request>;
+export type Question = WithoutId<Request | PanelRequest>;
 export type ReplyOf<Kind extends Reply["kind"]> = Extract<Reply, { kind: Kind }>;
 
 /** A reply with its array, if it has one. */

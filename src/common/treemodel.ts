@@ -1,5 +1,7 @@
 // The module tree as rows. Modules come in preorder with their depth; runs of equal siblings (the layers) are folded under
 // one row that can be opened and closed, but for the one on the way to what is shown.
+import type { Modules } from "./wire";
+
 export interface Tree {
   count: number;
   names: readonly string[];
@@ -47,6 +49,12 @@ export function treeOf(names: readonly string[], kindNames: readonly string[], c
     structure: column(4),
     end,
   };
+}
+
+/** The tree of the kernel's reply, whose buffer is float64. */
+export function treeFrom(reply: Modules, buffer: DataView): Tree {
+  const bytes = buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.byteLength);
+  return treeOf(reply.names, reply.kind_names, new Float64Array(bytes as ArrayBuffer));
 }
 
 export function childrenOf(tree: Tree, module: number): number[] {

@@ -1,9 +1,9 @@
 // The Lab's page: prompts above; modules, listing, and steps with results side by side; history and code below.
 import { useRef } from "preact/hooks";
+import { useHostTheme } from "../common/hosttheme";
 import { type Lab, useLab } from "../common/lab";
 import { CodePane } from "./code";
 import { HistoryBar } from "./history";
-import { useHostTheme } from "./hosttheme";
 import { Inspector } from "./inspector";
 import { ListingPane } from "./listingpane";
 import { Prompts } from "./prompts";

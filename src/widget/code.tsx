@@ -2,26 +2,9 @@
 // and where nobody takes the event the code is copied instead, and the page says so.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { copyText } from "../common/clipboard";
+import { requestInsertion } from "../common/insertcode";
 import { type Lab, useLab } from "../common/lab";
 import { pythonSpans } from "../common/python";
-
-/** Name of the event by which a host is asked to insert a cell; its `detail` is `InsertCode`. */
-export const INSERT_CODE = "nnsight-lab:insert-code";
-
-export interface InsertCode {
-  code: string;
-}
-
-/** Asks the host to insert a cell; whether it did. It says so by `preventDefault()`. */
-export function requestInsertion(near: Element, code: string): boolean {
-  const event = new CustomEvent<InsertCode>(INSERT_CODE, {
-    detail: { code },
-    bubbles: true,
-    composed: true,
-    cancelable: true,
-  });
-  return !near.dispatchEvent(event);
-}
 
 const SAID_MS = 2500;
 
