@@ -45,27 +45,40 @@ class Server:
         with tempfile.TemporaryDirectory(prefix="nnsight-lab-page-") as scratch:
             folder = Path(scratch)
             _build_page(folder / "page")
-            port, token = _free_port(), secrets.token_hex(16)
-            server = cls(f"http://127.0.0.1:{port}", token, folder / "server.log")
-            with server.log.open("w") as log:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "jupyter_server", *_options(folder, port, token)],
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    cwd=folder,
-                    env=os.environ | _own_folders(folder),
-                )
-            try:
-                server._wait(process)
+            options = [
+                f"--ServerApp.extra_static_paths=['{folder / 'page'}']",
+                "--ServerApp.jpserver_extensions={}",
+                "--ServerApp.terminals_enabled=False",
+            ]
+            with cls.running("jupyter_server", folder, options) as server:
                 yield server
-            finally:
-                # Asked to end, the server shuts its kernels down first.
-                process.terminate()
-                try:
-                    process.wait(15)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+
+    @classmethod
+    @contextmanager
+    def running(cls, module: str, folder: Path, options: list[str]) -> Iterator[Server]:
+        """`python -m module` as a server that keeps its files in `folder` and serves `folder/root`."""
+        port, token = _free_port(), secrets.token_hex(16)
+        server = cls(f"http://127.0.0.1:{port}", token, folder / "server.log")
+        (folder / "root").mkdir(exist_ok=True)
+        with server.log.open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *_options(folder, port, token), *options],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=os.environ | _own_folders(folder),
+            )
+        try:
+            server._wait(process)
+            yield server
+        finally:
+            # Asked to end, the server shuts its kernels down first.
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def start_kernel(self) -> str:
         """Start a kernel; returns its id."""
@@ -120,10 +133,7 @@ def _options(folder: Path, port: int, token: str) -> list[str]:
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",
         f"--IdentityProvider.token={token}",
-        f"--ServerApp.root_dir={folder}",
-        f"--ServerApp.extra_static_paths=['{folder / 'page'}']",
-        "--ServerApp.jpserver_extensions={}",
-        "--ServerApp.terminals_enabled=False",
+        f"--ServerApp.root_dir={folder / 'root'}",
     ]
 
 
@@ -135,6 +145,8 @@ def _own_folders(folder: Path) -> dict[str, str]:
         "JUPYTER_NO_CONFIG": "1",
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         "IPYTHONDIR": str(folder / "ipython"),
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
     }
