@@ -92,11 +92,6 @@ export function Reader(props: ReaderProps) {
           Everything
         </label>
       </div>
-      {props.notice !== "" && (
-        <p class="nnsl-dim nnsl-reader-notice" role="status">
-          {props.notice}
-        </p>
-      )}
       <div class="nnsl-listing-scroll" ref={scroll}>
         {listing !== null && (
           <Listing
@@ -130,6 +125,9 @@ export function Reader(props: ReaderProps) {
           </button>
         )}
         {listing !== null && props.actions(operation)}
+        <span class="nnsl-dim nnsl-reader-notice" role="status">
+          {props.notice}
+        </span>
       </div>
     </section>
   );
