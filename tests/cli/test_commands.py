@@ -356,6 +356,8 @@ def test_a_reader_that_goes_away_is_no_error(part):
 def test_a_signal_while_a_process_sweeps(tmp_path):
     script = (
         "import os, signal, sys\nfrom nnsight_lab.experiments import sweeping\nfrom nnsight_lab.cli import main\n"
+        # A process that is started in the background may have inherited a SIGINT that is ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "real, forwards = sweeping.run_rows, []\n"
         "def slow(*arguments, **options):\n"
         "    if forwards:\n        os.kill(os.getpid(), signal.SIGINT)\n"
