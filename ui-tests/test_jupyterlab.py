@@ -119,3 +119,45 @@ def test_the_command_opens_the_lab_and_its_code_goes_below_it(open_in) -> None:
     notebook.command("nnsight-lab:insert-lab-code")
     expect(notebook.cells).to_have_count(3, timeout=SLOW)
     expect(notebook.cells.nth(2).locator(".cm-content")).to_contain_text("model.trace(prompt)")
+
+
+def test_keys_toolbar_and_context_menu_reach_the_lab(open_in) -> None:
+    notebook = open_in([LOAD])
+    notebook.run_all()
+    page = notebook.page
+    notebook.cells.first.locator(".jp-InputPrompt").click()
+    page.keyboard.press("n")
+    page.keyboard.press("m")
+    models = page.get_by_role("region", name="Models", exact=True)
+    expect(models.get_by_role("heading", name="model")).to_be_visible(timeout=SLOW)
+    notebook.panel.get_by_role("button", name="Insert a cell that opens the Lab").click()
+    expect(notebook.cells.nth(1).locator(".nnsl").first).to_be_visible(timeout=SLOW)
+    notebook.cells.first.locator(".jp-InputPrompt").click(button="right")
+    page.get_by_role("menuitem", name="Insert the Lab's Code Below").click()
+    expect(notebook.cells.filter(has_text="model.trace(prompt)")).to_have_count(1, timeout=SLOW)
+
+
+def test_the_launcher_makes_a_notebook_that_shows_the_lab(open_in) -> None:
+    notebook = open_in(["1"])
+    notebook.command("nnsight-lab:new-notebook")
+    new = notebook.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").last
+    expect(new.locator(".jp-Cell")).to_have_count(2, timeout=SLOW)
+    notebook.idle()
+    notebook.command("notebook:run-all-cells")
+    expect(new.locator(".jp-Cell").nth(1).locator(".nnsl").first).to_contain_text("Paris", timeout=SLOW)
+
+
+def test_the_setting_keeps_the_inserted_cell_from_running(lab: JupyterLab, open_in) -> None:
+    lab.set("nnsight-lab/commands.jupyterlab-settings", {"runInserted": False})
+    try:
+        notebook = open_in([LOAD])
+        models = models_of(notebook)
+        notebook.run_all()
+        expect(models.get_by_role("heading", name="model")).to_be_visible(timeout=SLOW)
+        notebook.command("nnsight-lab:open-lab")
+        inserted = notebook.cells.nth(1)
+        expect(inserted.locator(".cm-content")).to_contain_text("model.lab(", timeout=SLOW)
+        notebook.idle()
+        expect(inserted.locator(".jp-InputPrompt").first).to_have_text("[ ]:")
+    finally:
+        lab.set("nnsight-lab/commands.jupyterlab-settings", {})

@@ -147,7 +147,7 @@ const commands: JupyterFrontEndPlugin<void> = {
       label: ({ isPalette }) => (isPalette ? words.__("New Notebook with the Lab") : words.__("nnsight-lab")),
       caption: words.__("A notebook with the Lab on the embedded model"),
       icon,
-      execute: () => newNotebook(app.commands),
+      execute: () => newNotebook(app.commands, app.serviceManager.kernelspecs),
     });
     for (const command of Object.values(IDS))
       if (command !== IDS.showModels)
