@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from .server import Server
 
 # A first kernel imports torch, on a machine that may be busy.
-SLOW = 40_000
+SLOW = 90_000
 NEWS = "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
 THEME = "@jupyterlab/apputils-extension/themes.jupyterlab-settings"
 

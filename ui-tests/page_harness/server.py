@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import nnsight_lab
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARE = Path(sysconfig.get_path("data")) / "share" / "jupyter"
 START_SECONDS = 30
@@ -138,8 +140,8 @@ def _options(folder: Path, port: int, token: str) -> list[str]:
 
 
 def _own_folders(folder: Path) -> dict[str, str]:
-    # Kernels import the package from here, and the tests' odd models.
-    path = [str(REPOSITORY), str(REPOSITORY / "ui-tests"), os.environ.get("PYTHONPATH", "")]
+    # Kernels import the package that these tests import (of this repository, or installed), and the tests' odd models.
+    path = [str(Path(nnsight_lab.__file__).parents[1]), str(REPOSITORY / "ui-tests"), os.environ.get("PYTHONPATH", "")]
     return {
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_NO_CONFIG": "1",
