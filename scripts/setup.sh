@@ -6,8 +6,8 @@
 #   - with an NVIDIA GPU, a CUDA torch of the base interpreter is used, else the package index's newest is installed;
 #   - otherwise the version in constraints-dev.txt is installed.
 #
-# The pages (the Lab's and the JupyterLab extension's) are built with Node. Where there is none, or one that is too old, Node is installed into the
-# environment.
+# The pages (the Lab's and the JupyterLab extension's) are built with Node. Where there is none, or one that is too
+# old, Node is installed into the environment.
 #
 # Variables: PYTHON, the base interpreter (python3); TORCH_INDEX, the address of a further package index that has
 # the wanted torch build.

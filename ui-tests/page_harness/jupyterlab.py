@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
@@ -21,7 +20,6 @@ from .server import Server
 # A first kernel imports torch, on a machine that may be busy.
 SLOW = 90_000
 NEWS = "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
-THEME = "@jupyterlab/apputils-extension/themes.jupyterlab-settings"
 
 
 @dataclass(frozen=True)
@@ -36,26 +34,23 @@ class JupyterLab:
     def started(cls) -> Iterator[JupyterLab]:
         with tempfile.TemporaryDirectory(prefix="nnsight-lab-jupyterlab-") as scratch:
             folder = Path(scratch)
-            lab = cls(Server, folder)  # type: ignore[arg-type]
-            lab.set(NEWS, {"fetchNews": "false", "checkForUpdates": False})
+            _write_settings(folder, NEWS, {"fetchNews": "false", "checkForUpdates": False})
             with Server.running("jupyterlab", folder, ["--LabApp.expose_app_in_browser=True"]) as server:
                 yield cls(server, folder)
 
     def set(self, name: str, settings: dict[str, object]) -> None:
         """Write a plugin's settings; a page that is opened afterwards has them."""
-        path = self.folder / "settings" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(settings), encoding="utf-8")
+        _write_settings(self.folder, name, settings)
 
-    def write(self, name: str, cells: list[str], outputs: list[dict[str, Any]] | None = None) -> None:
-        """Write a notebook of code cells; `outputs` are the last cell's."""
+    def write(self, name: str, cells: list[str]) -> None:
+        """Write a notebook of code cells."""
         made = [
             {
                 "cell_type": "code",
                 "id": f"cell-{number}",
                 "metadata": {},
                 "execution_count": None,
-                "outputs": outputs or [] if number == len(cells) - 1 else [],
+                "outputs": [],
                 "source": code,
             }
             for number, code in enumerate(cells)
@@ -65,7 +60,7 @@ class JupyterLab:
         (self.folder / "root" / name).write_text(json.dumps(whole), encoding="utf-8")
 
     def open(self, browser: Browser, name: str, *, width: int = 1400, height: int = 900) -> OpenNotebook:
-        """The notebook in a page of its own, when its kernel is idle."""
+        """The notebook in a page of its own; its kernel may still be starting."""
         context = browser.new_context(viewport={"width": width, "height": height})
         page = context.new_page()
         opened = OpenNotebook(page, name)
@@ -73,6 +68,12 @@ class JupyterLab:
         page.goto(f"{self.server.url}/lab/workspaces/{Path(name).stem}/tree/{name}?token={self.server.token}&reset")
         expect(opened.panel).to_be_visible(timeout=SLOW)
         return opened
+
+
+def _write_settings(folder: Path, name: str, settings: dict[str, object]) -> None:
+    path = folder / "settings" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings), encoding="utf-8")
 
 
 @dataclass
